@@ -1,0 +1,273 @@
+"""The public types between tools, the schema index and manager sources.
+
+Data flows one way: a source *describes* its managers (:class:`ManagerInfo`), the index is built from all
+descriptions, an actor's :class:`Visibility` masks it, a tool's arguments become a :class:`QueryPlan` or
+:class:`MutationCall` over what is visible, and the source executes it. Standard library only: a source for a
+foreign system needs nothing else of ours but ``gm_chat.plugin``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from gm_chat.plugin.context import Actor
+
+__all__ = [
+    "And",
+    "Condition",
+    "FieldInfo",
+    "FieldType",
+    "InputInfo",
+    "ManagerInfo",
+    "ManagerService",
+    "ManagerView",
+    "ManagerVisibility",
+    "MutationCall",
+    "MutationInfo",
+    "Not",
+    "Or",
+    "Order",
+    "Path",
+    "QueryPage",
+    "QueryPlan",
+    "RelationInfo",
+    "RelationSelection",
+    "Selection",
+    "Visibility",
+    "Where",
+]
+
+FieldType = Literal[
+    "string", "integer", "number", "decimal", "boolean", "date", "datetime", "time", "duration", "uuid", "json", "binary"
+]
+
+Path = tuple[str, ...]
+"""Relation names, then one field name: ``("album", "artist", "name")``."""
+
+
+# --- description: what exists -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldInfo:
+    """A scalar field. ``choices`` are (value, label) pairs; ``lookups`` are what a filter may apply to it."""
+
+    name: str
+    type: FieldType
+    description: str = ""
+    nullable: bool = False
+    choices: tuple[tuple[Any, str], ...] = ()
+    lookups: tuple[str, ...] = ()
+    computed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationInfo:
+    """A relation to another manager, by that manager's name."""
+
+    name: str
+    target: str
+    many: bool
+    description: str = ""
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputInfo:
+    """One argument of a mutation. ``relation`` names the manager whose id the argument is."""
+
+    name: str
+    type: FieldType
+    required: bool = False
+    nullable: bool = False
+    description: str = ""
+    choices: tuple[tuple[Any, str], ...] = ()
+    relation: str | None = None
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MutationInfo:
+    """A write. ``name`` is the GraphQL name that allow-lists use, e.g. ``createPart``."""
+
+    name: str
+    manager: str
+    kind: Literal["create", "update", "delete", "custom"]
+    inputs: tuple[InputInfo, ...] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagerInfo:
+    """A business object: its name and description are what the model reads."""
+
+    name: str
+    description: str
+    fields: tuple[FieldInfo, ...]
+    relations: tuple[RelationInfo, ...] = ()
+    mutations: tuple[MutationInfo, ...] = ()
+    aliases: tuple[str, ...] = ()
+    public: bool = False
+    exposed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerVisibility:
+    """What one actor may see of one manager; ``rows_may_be_hidden`` depends on manager and actor, never on data."""
+
+    fields: frozenset[str]
+    relations: frozenset[str]
+    mutations: frozenset[str]
+    rows_may_be_hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """What one actor may see of a source. ``fingerprint`` is equal for equal rights: masks are cached by it."""
+
+    fingerprint: str
+    managers: Mapping[str, ManagerVisibility]
+
+
+# --- query plan: what is asked ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RelationSelection:
+    """A nested selection. To-many rows are bounded by ``limit`` per parent."""
+
+    name: str
+    selection: Selection
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The fields and relations of one level, in the order in which they were asked for."""
+
+    fields: tuple[str, ...]
+    relations: tuple[RelationSelection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``path lookup value``, with the value already of the field's type."""
+
+    path: Path
+    lookup: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All parts hold; no part means true."""
+
+    parts: tuple[Where, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """At least one part holds; no part means false."""
+
+    parts: tuple[Where, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The part does not hold."""
+
+    part: Where
+
+
+Where = Condition | And | Or | Not
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One ordering term; nulls come last in both directions."""
+
+    path: Path
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """A validated read. Every path exists and is visible to the actor; sizes are within the caps."""
+
+    manager: str
+    selection: Selection
+    where: And = field(default_factory=lambda: And(()))
+    order: tuple[Order, ...] = ()
+    limit: int = 200
+    offset: int = 0
+    max_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPage:
+    """One page. ``total_count`` is exact; ``truncated`` says that whole rows were dropped at the byte budget."""
+
+    data: Sequence[Mapping[str, Any]]
+    total_count: int
+    has_more: bool
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MutationCall:
+    """A validated write: ``values`` are coerced to the inputs' types."""
+
+    mutation: MutationInfo
+    values: Mapping[str, Any]
+
+
+# --- services: what tools and engine use ------------------------------------------------------------------------
+
+
+class ManagerView(Protocol):
+    """The schema index as one actor sees it: hidden things do not exist in it."""
+
+    fingerprint: str
+
+    def __iter__(self) -> Iterator[ManagerInfo]:
+        """Visible managers, by name; their fields, relations and mutations are masked too."""
+        ...
+
+    def get(self, name: str) -> ManagerInfo | None:
+        """The manager of that exact name, or ``None`` for unknown and hidden alike."""
+        ...
+
+    def mutation(self, name: str) -> MutationInfo | None:
+        """The mutation of that exact name, or ``None``."""
+        ...
+
+    def search(self, query: str, *, limit: int = 10) -> Sequence[ManagerInfo]:
+        """Managers ranked for a free-text query; blank gives none."""
+        ...
+
+    def find_paths(self, from_manager: str, to_manager: str, *, limit: int = 1) -> Sequence[Path]:
+        """Shortest relation paths, best first; ``[()]`` for the same manager, ``[]`` for none."""
+        ...
+
+    def rows_may_be_hidden(self, name: str) -> bool:
+        """Whether the actor's rights may hide rows of the manager."""
+        ...
+
+
+class ManagerService(Protocol):
+    """What a tool may do with managers, always as a given actor."""
+
+    async def view(self, actor: Actor) -> ManagerView:
+        """The actor's view of the index; cheap, cached by rights."""
+        ...
+
+    async def query(self, plan: QueryPlan, actor: Actor, *, deadline: float | None) -> QueryPage:
+        """Run a plan on the source that owns its manager."""
+        ...
+
+    async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
+        """Run a mutation on the source that owns it."""
+        ...

@@ -1,0 +1,52 @@
+"""How a declared manager is bound to its Django model: what the executor needs and the index never shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from django.db import models
+
+from gm_chat.managers.api import FieldType, ManagerInfo
+
+if TYPE_CHECKING:
+    from gm_chat.plugin.context import Actor
+
+__all__ = ["Binding", "ComputedField", "RelationBinding", "VisibleTo"]
+
+VisibleTo = Callable[[models.QuerySet[Any], "Actor"], models.QuerySet[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationBinding:
+    """A relation by its ORM query name (what ``filter()`` understands) and the target manager's name."""
+
+    query_name: str
+    target: str
+    kind: Literal["to_one", "to_many"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedField:
+    """A field computed in Python from an instance; ``needs`` names the model fields that it reads."""
+
+    compute: Callable[[Any, Actor], Any]
+    type: FieldType
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """One manager over one model.
+
+    ``columns`` maps each scalar field's public name to its ORM query name; ``visible_to`` limits rows for an actor
+    and is ``None`` when every row is visible to whoever sees the manager.
+    """
+
+    info: ManagerInfo
+    model: type[models.Model]
+    columns: Mapping[str, str]
+    relations: Mapping[str, RelationBinding] = field(default_factory=dict)
+    computed: Mapping[str, ComputedField] = field(default_factory=dict)
+    visible_to: VisibleTo | None = None

@@ -1,0 +1,95 @@
+"""The objects that registration hooks hand out, as protocols with their error contracts.
+
+The host calls every method through a guard: a timeout, an error policy and the plugin's name on what goes wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from gm_chat.managers.api import (
+        ManagerInfo,
+        MutationCall,
+        QueryPage,
+        QueryPlan,
+        Visibility,
+    )
+    from gm_chat.plugin.context import Actor, TurnContext
+    from gm_chat.plugin.decisions import Action, Decision
+
+
+@runtime_checkable
+class ManagerSource(Protocol):
+    """Managers from one place: Django models, a foreign GraphQL schema, a GeneralManager project.
+
+    An exception from :meth:`describe` is fatal for the chat (check E001). :class:`~gm_chat.plugin.ToolError` from
+    the other methods goes to the model; anything else ends the call as an internal error.
+    """
+
+    name: str
+
+    def describe(self) -> Sequence[ManagerInfo]:
+        """Describe every manager once, without the database; called while the index is built."""
+        ...
+
+    async def visibility(self, actor: Actor) -> Visibility:
+        """Say what the actor may see of :meth:`describe`'s managers. Equal actors' rights give equal values."""
+        ...
+
+    async def execute(self, plan: QueryPlan, actor: Actor, *, deadline: float | None) -> QueryPage:
+        """Run a validated plan under the actor's rights before ``deadline`` (``time.monotonic()``)."""
+        ...
+
+    async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
+        """Run one mutation, atomically, under the actor's rights; return what was written."""
+        ...
+
+
+@runtime_checkable
+class PermissionCheck(Protocol):
+    """An opinion on an action. An exception counts as a denial."""
+
+    async def check(self, action: Action, actor: Actor, context: Mapping[str, Any]) -> Decision:
+        """Answer allow, deny or abstain. ``context`` holds ``scope`` and, for tools, ``args``."""
+        ...
+
+
+@runtime_checkable
+class AuditSink(Protocol):
+    """Receives sanitized audit events, in order.
+
+    A ``required`` sink is awaited before the audited effect, and its failure stops the turn; any other gets a
+    bounded queue, and its failures are logged.
+    """
+
+    name: str
+    required: bool
+
+    async def start(self) -> None:
+        """Open what the sink needs; called once per process before the first event."""
+        ...
+
+    async def emit(self, event: Mapping[str, Any]) -> None:
+        """Take one event; its first key is ``event_type``."""
+        ...
+
+    async def aclose(self) -> None:
+        """Flush and release."""
+        ...
+
+
+@runtime_checkable
+class RateLimitStore(Protocol):
+    """Counts per key and window. An exception is a denial while the store is the chosen one."""
+
+    async def add(self, key: str, amount: int, *, window_seconds: int, now: float) -> int:
+        """Add ``amount`` (may be negative) to the key's current window and return the new count, atomically."""
+        ...
+
+    async def peek(self, key: str, *, window_seconds: int, now: float) -> int:
+        """Return the count of the key's current window."""
+        ...
+
+

@@ -1,0 +1,102 @@
+"""The small typed objects that registration hooks return."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from gm_chat.providers.base import Capability, Provider, ToolDefinition
+
+if TYPE_CHECKING:
+    from gm_chat.plugin.context import ToolContext
+    from gm_chat.plugin.protocols import RateLimitStore
+
+TOOL_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+"""What the strictest provider accepts as a tool's name."""
+
+ToolRun = Callable[[Mapping[str, Any], "ToolContext"], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderSpec:
+    """A provider under a short name, as in ``"provider": "ollama"``.
+
+    ``build(config)`` makes an instance; ``None`` means "read the chat's provider_config". It is the first moment at
+    which the vendor's SDK may be imported. ``check(config)`` raises ``ImportError`` when the SDK is missing (check
+    E003, with ``required_extra`` in the hint) and anything else when it is unusable (E004).
+    """
+
+    name: str
+    build: Callable[[Mapping[str, Any] | None], Provider]
+    capabilities: frozenset[Capability] = frozenset()
+    required_extra: str | None = None
+    check: Callable[[Mapping[str, Any] | None], None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """A tool: what the model sees, and what runs.
+
+    ``run(args, context)`` gets arguments that satisfy the definition's ``input_schema`` as far as types go, and
+    returns a JSON value. It raises :class:`~gm_chat.plugin.ToolError` for what the model can mend. ``kind="write"``
+    makes the host ask the permission checks, count the call as a mutation and keep it out of planned executors.
+    """
+
+    definition: ToolDefinition
+    run: ToolRun
+    kind: Literal["read", "write"] = "read"
+
+    def __post_init__(self) -> None:
+        if not TOOL_NAME.fullmatch(self.definition.name):
+            raise ValueError(
+                f"tool name {self.definition.name!r} is not usable: at most 64 letters, digits, '_' or '-', "
+                "starting with a letter or '_'"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogSpec:
+    """Ranking metadata for managers. ``load()`` returns ``{manager name: entry}``; entries of hidden ones are ignored."""
+
+    name: str
+    load: Callable[[], Mapping[str, Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimitStoreSpec:
+    """A store that the setting ``rate_limit["store"]`` can name; ``build()`` runs only if it is chosen."""
+
+    name: str
+    build: Callable[[], RateLimitStore]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamProtocolSpec:
+    """Another vocabulary for the event stream, picked by ``Accept`` or by ``?protocol=<name>``.
+
+    ``encode(event)`` maps one public event (a JSON object) to the objects to send in its place, possibly none.
+    """
+
+    name: str
+    media_type: str
+    encode: Callable[[Mapping[str, Any]], list[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSection:
+    """Text for the system prompt. Sections are joined by ``order``, then by plugin name."""
+
+    text: str
+    order: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """One finding for ``manage.py check``: ``hint`` holds the exact line to type."""
+
+    id: str
+    level: Literal["debug", "info", "warning", "error", "critical"]
+    message: str
+    hint: str | None = None

@@ -1,0 +1,42 @@
+"""Settings of the test project: SQLite in a file, so that threads and processes share it."""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+SECRET_KEY = "only-for-tests"
+DEBUG = False
+ALLOWED_HOSTS = ["*"]
+USE_TZ = True
+ROOT_URLCONF = "testproject.urls"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "gm_chat",
+    "testproject.shop",
+]
+MIDDLEWARE = [
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+]
+
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+_folder = Path(tempfile.gettempdir()) / f"gm-chat-tests-{os.getuid()}"
+_folder.mkdir(exist_ok=True)
+
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": _folder / f"{os.getpid()}-{_worker}.sqlite3",
+        "OPTIONS": {"transaction_mode": "IMMEDIATE", "timeout": 20, "init_command": "PRAGMA journal_mode=WAL"},
+        "TEST": {"NAME": _folder / f"test-{os.getpid()}-{_worker}.sqlite3"},
+    }
+}
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+GM_CHAT: dict[str, Any] = {"enabled": True, "provider": "gm_chat.testing.ScriptedProvider"}
