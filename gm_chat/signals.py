@@ -1,0 +1,25 @@
+"""What a project may listen to. Sent with ``send_robust``: a receiver that raises is logged and disturbs nobody.
+
+======================== ================================================================================
+signal                   arguments
+======================== ================================================================================
+chat_message_received    ``user``, ``message`` (the text), ``conversation_id``: a message was accepted
+chat_tool_called         ``user``, ``tool_name``, ``args``, ``result``: a tool call was completed
+chat_mutation_executed   ``user``, ``mutation``, ``input``, ``result``: a write ran, was rejected or timed out;
+                         see ``result["status"]``. Not sent while an approval is still awaited
+chat_error               ``user``, ``error`` (the exception), ``context`` (``{"transport": ..., ...}``)
+======================== ================================================================================
+
+``user`` is the project's user object, or ``None`` for nobody. (Specification: "Signals".)
+"""
+
+from typing import Final
+
+from django.dispatch import Signal
+
+__all__ = ["chat_error", "chat_message_received", "chat_mutation_executed", "chat_tool_called"]
+
+chat_message_received: Final = Signal()
+chat_tool_called: Final = Signal()
+chat_mutation_executed: Final = Signal()
+chat_error: Final = Signal()
