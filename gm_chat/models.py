@@ -1,0 +1,164 @@
+"""What the chat keeps: conversations, their messages, turns and pending confirmations.
+
+Only ``gm_chat.persistence`` writes these rows. (Specification: "Persistence and cleanup".)
+
+Uniqueness rests on ordinary unique columns, never on partial constraints: MariaDB has none, while NULLs are distinct
+in a unique column on SQLite, PostgreSQL and MariaDB alike.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+__all__ = ["ChatConversation", "ChatMessage", "ChatPendingConfirmation", "ChatTurn"]
+
+
+class ChatConversation(models.Model):
+    """A conversation of one user or of one anonymous session. An actor may own many; at most one is current."""
+
+    id = models.BigAutoField(primary_key=True)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="+"
+    )
+    session_key = models.CharField(
+        max_length=64, null=True, blank=True, help_text="Session key; its SHA-256 when it is longer than the column."
+    )
+    current_key = models.CharField(
+        max_length=64,
+        null=True,
+        blank=True,
+        unique=True,
+        editable=False,
+        help_text="SHA-256 of the actor's key while the conversation is the actor's current one, else empty.",
+    )
+    summary_text = models.TextField(blank=True, default="")
+    summary_updated_at = models.DateTimeField(null=True, blank=True)
+    summarized_through = models.ForeignKey(
+        "ChatMessage",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The last message that the summary covers.",
+    )
+    created = models.DateTimeField(auto_now_add=True)
+    updated = models.DateTimeField(help_text="When the last turn was accepted; cleanup goes by it.")
+
+    class Meta:
+        verbose_name = "conversation"
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                name="gm_chat_conversation_one_owner",
+                condition=Q(user__isnull=False, session_key__isnull=True)
+                | Q(user__isnull=True, session_key__isnull=False),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"conversation {self.pk}"
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the owner's next message continues this conversation."""
+        return self.current_key is not None
+
+
+class ChatTurn(models.Model):
+    """One accepted message and what became of it."""
+
+    class State(models.TextChoices):
+        """``running``, then one of the states of :class:`gm_chat.plugin.TurnOutcome`."""
+
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+        PAUSED = "paused"
+
+    id = models.CharField(primary_key=True, max_length=64)
+    conversation = models.ForeignKey(ChatConversation, on_delete=models.CASCADE, related_name="turns")
+    state = models.CharField(max_length=16, choices=State.choices, default=State.RUNNING)
+    error_code = models.CharField(max_length=64, blank=True, default="")
+    usage = models.JSONField(null=True, blank=True, help_text="Token counts; empty when the provider reported none.")
+    events = models.JSONField(default=list, blank=True, help_text="The turn's events in order, for replay.")
+    created = models.DateTimeField(auto_now_add=True)
+    finished = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = "turn"
+
+    def __str__(self) -> str:
+        return f"turn {self.pk} ({self.state})"
+
+
+class ChatMessage(models.Model):
+    """One row of history; rows of a conversation are ordered by ``id``.
+
+    ``parent`` makes the rows a tree of turns: a user's message follows the last message of the branch that it
+    continues, and everything that answers it has that user's message as its parent.
+    """
+
+    class Role(models.TextChoices):
+        """Who speaks."""
+
+        USER = "user"
+        ASSISTANT = "assistant"
+        TOOL = "tool"
+
+    id = models.BigAutoField(primary_key=True)
+    # The index below starts with the column and serves the foreign key too.
+    conversation = models.ForeignKey(
+        ChatConversation, on_delete=models.CASCADE, related_name="messages", db_index=False
+    )
+    turn = models.ForeignKey(ChatTurn, on_delete=models.CASCADE, related_name="messages")
+    parent = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="children")
+    role = models.CharField(max_length=16, choices=Role.choices)
+    content = models.TextField(blank=True, default="")
+    # Names and ids of calls come from models, which keep to no length.
+    tool_name = models.TextField(blank=True, default="")
+    tool_args = models.JSONField(null=True, blank=True)
+    tool_result = models.JSONField(null=True, blank=True)
+    tool_calls = models.JSONField(default=list, blank=True, help_text="The calls of an assistant row: id, name, args.")
+    tool_call_id = models.TextField(blank=True, default="")
+    provider = models.CharField(max_length=255, blank=True, default="")
+    metadata = models.JSONField(default=dict, blank=True, help_text="Opaque; returned to the same provider only.")
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = "message"
+        indexes: ClassVar = [models.Index(fields=["conversation", "id"], name="gm_chat_message_window")]
+
+    def __str__(self) -> str:
+        return f"message {self.pk} ({self.role})"
+
+
+class ChatPendingConfirmation(models.Model):
+    """A mutation that waits, or waited, for its owner's word.
+
+    Confirmation ids are minted here and never used twice, so one row per conversation and id implies at most one
+    unresolved row.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    conversation = models.ForeignKey(ChatConversation, on_delete=models.CASCADE, related_name="confirmations")
+    turn = models.ForeignKey(ChatTurn, on_delete=models.CASCADE, related_name="confirmations")
+    confirmation_id = models.CharField(max_length=64)
+    mutation_name = models.CharField(max_length=255)
+    payload = models.JSONField(help_text="The arguments exactly as they will run.")
+    payload_sha256 = models.CharField(max_length=64)
+    expires_at = models.DateTimeField(db_index=True)
+    resolved_at = models.DateTimeField(null=True, blank=True)
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = "pending confirmation"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["conversation", "confirmation_id"], name="gm_chat_confirmation_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"confirmation {self.confirmation_id} of {self.mutation_name}"
