@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from django.db import models
 
-from gm_chat.managers.api import FieldType, ManagerInfo
-
 if TYPE_CHECKING:
+    from gm_chat.managers.api import FieldType, ManagerInfo
     from gm_chat.plugin.context import Actor
 
-__all__ = ["Binding", "ComputedField", "RelationBinding", "VisibleTo"]
+__all__ = ["Binding", "ComputedField", "RelationBinding", "VisibleFields", "VisibleTo"]
 
 VisibleTo = Callable[[models.QuerySet[Any], "Actor"], models.QuerySet[Any]]
+VisibleFields = Callable[["Actor"], Collection[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,8 @@ class Binding:
     """One manager over one model.
 
     ``columns`` maps each scalar field's public name to its ORM query name; ``visible_to`` limits rows for an actor
-    and is ``None`` when every row is visible to whoever sees the manager.
+    and is ``None`` when every row is visible to whoever sees the manager; ``visible_fields`` does so for fields and
+    relations.
     """
 
     info: ManagerInfo
@@ -50,3 +51,4 @@ class Binding:
     relations: Mapping[str, RelationBinding] = field(default_factory=dict)
     computed: Mapping[str, ComputedField] = field(default_factory=dict)
     visible_to: VisibleTo | None = None
+    visible_fields: VisibleFields | None = None
