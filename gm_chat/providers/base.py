@@ -20,7 +20,7 @@ attributes that the built-in ones share. Provider errors form one tree::
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, Protocol, Self, runtime_checkable
 
@@ -78,7 +78,6 @@ class _Missing:
 
 MISSING: Final[Any] = _Missing()
 """Marks a message that carries no tool result; ``None`` is a result."""
-
 
 
 @dataclass(frozen=True, slots=True)
