@@ -1,0 +1,52 @@
+"""Reading the arguments of a tool call: a JSON object, or words for the model about what was wrong with it.
+
+Broken arguments are never repaired. A call whose arguments the output limit cut off may have lost the very condition
+that made it harmless, so the adapter hands it on with an error and the host tells the model instead of running it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn
+
+__all__ = ["CUT_OFF", "decode_arguments"]
+
+CUT_OFF: Final = (
+    "cut off: the output limit was reached before the arguments were complete, so the call was not run; "
+    "send a shorter one"
+)
+
+
+def decode_arguments(raw: object, *, cut: bool = False) -> tuple[Mapping[str, Any], str | None]:
+    """Return ``(arguments, None)``, or ``({}, error)`` with an error for the model.
+
+    ``raw`` is what the wire carried: JSON text, an object that the SDK has decoded already, or nothing, which means
+    "no arguments". ``cut`` says that the output limit, or a filter, ended the stream: then nothing is not ``{}``.
+    """
+    if isinstance(raw, Mapping):
+        return dict(raw), None
+    if raw is None or (isinstance(raw, str) and not raw.strip()):
+        return ({}, CUT_OFF) if cut else ({}, None)
+    if not isinstance(raw, str):
+        return {}, _not_an_object(raw)
+    try:
+        value = json.loads(raw, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        return (
+            {},
+            CUT_OFF if cut else f"not JSON: {reason}; the call was not run, send its arguments as one JSON object",
+        )
+    if value is None:
+        return {}, None
+    return (value, None) if isinstance(value, dict) else ({}, _not_an_object(value))
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def _not_an_object(value: object) -> str:
+    kind = {str: "a string", list: "an array", bool: "a boolean"}.get(type(value), "a number")
+    return f"not a JSON object: the arguments are {kind}; the call was not run, send them as one JSON object"
