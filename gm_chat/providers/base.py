@@ -20,6 +20,7 @@ attributes that the built-in ones share. Provider errors form one tree::
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, Protocol, Self, runtime_checkable
@@ -198,7 +199,10 @@ class SecretMapping(Mapping[str, Any]):
     """A read-only copy of a configuration whose ``repr`` masks the values of secret keys."""
 
     __slots__ = ("_values",)
-    _SECRET_WORDS: ClassVar = frozenset({"key", "token", "secret", "password", "credential", "credentials"})
+    _SECRET_WORDS: ClassVar = frozenset(
+        {"key", "apikey", "token", "secret", "password", "credential", "credentials", "authorization"}
+    )
+    _WORD: ClassVar = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = dict(values)
@@ -214,10 +218,14 @@ class SecretMapping(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         shown = {
-            key: f"<{type(value).__name__}>" if self._SECRET_WORDS & set(key.lower().split("_")) else value
-            for key, value in self._values.items()
+            key: f"<{type(value).__name__}>" if self._is_secret(key) else value for key, value in self._values.items()
         }
         return f"SecretMapping({shown!r})"
+
+    @classmethod
+    def _is_secret(cls, key: object) -> bool:
+        """Whether a whole word inside the key says so: ``apiKey`` and ``API-KEY`` do, ``monkey`` does not."""
+        return not cls._SECRET_WORDS.isdisjoint(word.lower() for word in cls._WORD.findall(str(key)))
 
 
 _config_source: Callable[[], Mapping[str, Any]] = dict
