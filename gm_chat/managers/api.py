@@ -33,6 +33,7 @@ __all__ = [
     "Path",
     "QueryPage",
     "QueryPlan",
+    "Related",
     "RelationInfo",
     "RelationSelection",
     "Selection",
@@ -182,7 +183,18 @@ class Not:
     part: Where
 
 
-Where = Condition | And | Or | Not
+@dataclass(frozen=True, slots=True)
+class Related:
+    """At least one visible row behind ``relation`` satisfies ``part``, whose paths start there.
+
+    ``And(())`` as the part asks only that such a row exists.
+    """
+
+    relation: str
+    part: Where
+
+
+Where = Condition | And | Or | Not | Related
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +220,16 @@ class QueryPlan:
 
 @dataclass(frozen=True, slots=True)
 class QueryPage:
-    """One page. ``total_count`` is exact; ``truncated`` says that whole rows were dropped at the byte budget."""
+    """One page. ``total_count`` is exact; ``truncated`` says that whole rows were dropped at the byte budget.
+
+    ``cut_lists`` names the nested lists, as paths, of which some parent shows only its first rows.
+    """
 
     data: Sequence[Mapping[str, Any]]
     total_count: int
     has_more: bool
     truncated: bool = False
+    cut_lists: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
