@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 __all__ = ["POOL_SIZE", "inline_database", "run_db"]
 
@@ -40,7 +42,7 @@ async def run_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs)
 @contextmanager
 def inline_database() -> Iterator[None]:
     """Run the work in the caller's thread, so that it sees a test's open transaction. For tests."""
-    global _inline
+    global _inline  # noqa: PLW0603 - a switch for the whole process, turned by tests only
     before, _inline = _inline, True
     try:
         yield

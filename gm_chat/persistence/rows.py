@@ -1,0 +1,85 @@
+"""Between the engine's values and the columns of our tables. Everything stored passes the one encoder."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from gm_chat.encoding import jsonable
+from gm_chat.engine.events import ConfirmMutation, Done, Error, Event, TextChunk, ToolCall, ToolResult
+from gm_chat.engine.ports import StoredMessage
+from gm_chat.models import ChatMessage
+from gm_chat.providers.base import TokenUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "MESSAGE_COLUMNS",
+    "message_from_row",
+    "message_values",
+    "pack_event",
+    "pack_usage",
+    "unpack_event",
+    "window_start",
+]
+
+MESSAGE_COLUMNS: Final = (
+    "role",
+    "content",
+    "tool_calls",
+    "tool_call_id",
+    "tool_name",
+    "tool_args",
+    "tool_result",
+    "provider",
+    "metadata",
+)
+"""The columns that make a :class:`StoredMessage`, named like its fields."""
+
+_NULLABLE_TEXT: Final = frozenset({"tool_call_id", "tool_name", "provider"})
+_EVENTS: Final = {kind.__name__: kind for kind in (TextChunk, ToolCall, ToolResult, ConfirmMutation, Done, Error)}
+
+
+def message_values(message: StoredMessage) -> dict[str, Any]:
+    """Column values of a message; text and JSON are made safe for every database (no NUL, no lone surrogate)."""
+    values = {name: jsonable(getattr(message, name)) for name in MESSAGE_COLUMNS}
+    return {name: "" if value is None and name in _NULLABLE_TEXT else value for name, value in values.items()}
+
+
+def message_from_row(row: Mapping[str, Any]) -> StoredMessage:
+    """Rebuild a message from its column values."""
+    values: dict[str, Any] = {
+        name: row[name] or None if name in _NULLABLE_TEXT else row[name] for name in MESSAGE_COLUMNS
+    }
+    return StoredMessage(**values | {"tool_calls": tuple(row["tool_calls"])})
+
+
+def window_start(roles: Sequence[str]) -> int | None:
+    """Index of the first user message in ``roles`` (oldest first), ``None`` if there is none.
+
+    A window that begins there never opens in the middle of a group of tool results.
+    """
+    return next((index for index, role in enumerate(roles) if role == ChatMessage.Role.USER), None)
+
+
+def pack_usage(usage: TokenUsage) -> dict[str, Any] | None:
+    """Token counts as stored; ``None`` when the provider reported none, since zero would read as "free"."""
+    return asdict(usage) if usage.reported else None
+
+
+def pack_event(event: Event) -> dict[str, Any]:
+    """One event as stored: the name of its class and its fields. Clients see ``transports.wire``'s form instead."""
+    values = {field.name: getattr(event, field.name) for field in fields(event)}
+    if isinstance(event, Done):
+        values["usage"] = asdict(event.usage)
+    return {"kind": type(event).__name__, **jsonable(values)}
+
+
+def unpack_event(stored: Mapping[str, Any]) -> Event:
+    """The event that :func:`pack_event` stored."""
+    values = {name: value for name, value in stored.items() if name != "kind"}
+    if stored["kind"] == Done.__name__:
+        values["usage"] = TokenUsage(**values["usage"])
+    event: Event = _EVENTS[stored["kind"]](**values)
+    return event

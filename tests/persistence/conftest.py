@@ -1,0 +1,31 @@
+"""A record of the statements that every thread sends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db.backends.signals import connection_created
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def statements() -> Iterator[list[str]]:
+    """Data statements of connections opened from now on, in any thread; BEGIN, SAVEPOINT and PRAGMA left out."""
+    recorded: list[str] = []
+
+    def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.split(None, 1)[0] in {"SELECT", "INSERT", "UPDATE", "DELETE"}:
+            recorded.append(sql)
+        return execute(sql, params, many, context)
+
+    def watch(connection: Any, **_: Any) -> None:
+        connection.execute_wrappers.append(record)
+
+    connection_created.connect(watch)
+    try:
+        yield recorded
+    finally:
+        connection_created.disconnect(watch)
