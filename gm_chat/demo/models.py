@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from django.db import models
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = [
     "Assembly",
@@ -171,9 +168,7 @@ class Project(models.Model):
     class Meta:
         """The permission behind the demo's row rule."""
 
-        permissions: ClassVar[Sequence[tuple[str, str]]] = [
-            ("view_confidential_project", "Can view confidential projects")
-        ]
+        permissions = (("view_confidential_project", "Can view confidential projects"),)
 
     def __str__(self) -> str:
         """Show code and name."""

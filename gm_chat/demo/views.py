@@ -1,0 +1,49 @@
+"""The demo's own pages: how to ask, in plain text, and a login that works with curl."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.contrib.auth import authenticate, login
+from django.http import HttpResponse, JsonResponse
+from django.middleware.csrf import get_token
+from django.views.decorators.csrf import csrf_exempt, ensure_csrf_cookie
+from django.views.decorators.http import require_POST, require_safe
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+__all__ = ["home", "log_in"]
+
+
+@require_safe
+@ensure_csrf_cookie
+def home(_request: HttpRequest) -> HttpResponse:
+    """Show what the terminal shows, and hand out a CSRF cookie: it is all that an anonymous client needs."""
+    return HttpResponse(getattr(settings, "DEMO_BANNER", ""), content_type="text/plain; charset=utf-8")
+
+
+# A form without a page cannot carry a CSRF token; all that a forged login could reach is the demo's invented data.
+@csrf_exempt
+@require_POST
+def log_in(request: HttpRequest) -> JsonResponse:
+    """Log in with ``username`` and ``password``, as a form or as JSON. Sets the session and the CSRF cookie."""
+    if request.content_type == "application/json":
+        try:
+            fields = json.loads(request.body)
+        except ValueError:
+            fields = None
+        if not isinstance(fields, dict):
+            return JsonResponse({"detail": "the body must be a JSON object with username and password"}, status=400)
+    else:
+        fields = request.POST
+    name, password = fields.get("username"), fields.get("password")
+    if not isinstance(name, str) or not isinstance(password, str):
+        return JsonResponse({"detail": "username and password are needed, both as text"}, status=400)
+    user = authenticate(request, username=name, password=password)
+    if user is None:
+        return JsonResponse({"detail": "unknown user or wrong password"}, status=403)
+    login(request, user)
+    return JsonResponse({"user": user.get_username(), "csrf_token": get_token(request)})
