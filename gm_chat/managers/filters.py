@@ -1,0 +1,306 @@
+"""The ``filters`` argument of a query into conditions over what the actor sees.
+
+Flat and nested spellings are one thing: every key is a path, a path's first relation opens the relation's scope, and
+all keys of one object that start with the same relation speak about the *same* related row: both
+``{"lines__quantity__gt": 5, "lines__part__name": "Bolt"}`` and ``{"lines": {"quantity__gt": 5, "part__name": "Bolt"}}``
+mean one line that satisfies both. ``null`` for a relation, or ``relation__isnull``, asks whether there is a row.
+
+A key may write a lookup as ``name__icontains``, ``name_icontains``, ``name_Icontains``, ``nameIcontains`` or
+``{"name": {"icontains": ...}}``. A date given for a datetime field means that whole day.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+
+from django.conf import settings
+from django.utils import timezone
+
+from gm_chat.managers.api import (
+    And,
+    Condition,
+    FieldInfo,
+    FieldType,
+    ManagerInfo,
+    ManagerView,
+    Not,
+    Or,
+    Related,
+    RelationInfo,
+    Where,
+)
+from gm_chat.managers.spelling import match_name, nearest, shown
+from gm_chat.managers.values import coerce, plain_date
+from gm_chat.plugin import ToolError
+
+__all__ = ["FilterLimits", "filter_names", "parse_filters", "split_path"]
+
+LOOKUPS: Final = (
+    *("exact", "iexact", "contains", "icontains", "startswith", "istartswith", "endswith", "iendswith"),
+    *("gt", "gte", "lt", "lte", "in", "range", "isnull", "date", "year", "month", "day"),
+)
+_TEXT: Final = frozenset(lookup for lookup in LOOKUPS if "contains" in lookup or lookup.endswith("with")) | {"iexact"}
+_PARTS: Final[Mapping[str, tuple[int, int]]] = {"year": (2, 9998), "month": (1, 12), "day": (1, 31)}
+_LOGIC: Final = frozenset({"and", "or", "not"})
+_COMMON: Final[Mapping[str, tuple[str, ...]]] = {"string": ("icontains",), "boolean": (), "uuid": ()}
+_HUMP: Final = re.compile(r"_(?=[A-Z])")
+_SEPARATOR: Final = re.compile(r"__|\.")
+_MAX_KEY: Final = 500
+
+Pair = tuple[list[str], Any]
+"""What is left of a key, in segments, and its value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterLimits:
+    """Bounds that hold before anything runs. ``depth`` counts relations and and/or/not alike."""
+
+    depth: int = 8
+    conditions: int = 50
+    list_length: int = 500
+
+
+def parse_filters(filters: Any, manager: ManagerInfo, view: ManagerView, limits: FilterLimits) -> And:
+    """Validate the whole ``filters`` object; every mistake is a ``ToolError`` that names it and what is allowed."""
+    if filters is None:
+        return And(())
+    return _Parser(view, limits).scope(_pairs(filters, "filters"), manager, 0)
+
+
+def split_path(text: str, what: str) -> list[str]:
+    """``album__title`` and ``album.title`` in segments."""
+    segments = _SEPARATOR.split(text) if len(text) <= _MAX_KEY else []
+    if not all(segments) or not segments:
+        raise ToolError("invalid_argument", f"{what} {shown(text)} is not a name or a path such as relation__name")
+    return segments
+
+
+def filter_names(manager: ManagerInfo, *, complete: bool = False) -> list[str]:
+    """The filters of a manager as a model writes them: each field with its usual lookups, or with all."""
+    names = []
+    for field in manager.fields:
+        usual = _COMMON.get(field.type, ("gte", "lte"))
+        names += [field.name] * ("exact" in field.lookups)
+        offered = [lookup for lookup in field.lookups if lookup != "exact"]
+        names += [f"{field.name}__{lookup}" for lookup in offered if complete or lookup in usual]
+    return names
+
+
+def _pairs(value: Any, name: str) -> list[Pair]:
+    if not isinstance(value, Mapping):
+        raise ToolError("invalid_argument", f'{name} must be an object such as {{"name": "..."}}, got {shown(value)}')
+    pairs = []
+    for key, item in value.items():
+        if not isinstance(key, str):
+            raise ToolError("invalid_argument", f"{name}: the key {shown(key)} is not text")
+        pairs.append((split_path(key, "filter"), item))
+    return pairs
+
+
+class _Parser:
+    """One parse: counts conditions, so that breadth is bounded as depth is."""
+
+    def __init__(self, view: ManagerView, limits: FilterLimits) -> None:
+        self._view = view
+        self._limits = limits
+        self._count = 0
+
+    def scope(self, pairs: Iterable[Pair], manager: ManagerInfo, depth: int) -> And:
+        """Parse one object: its own conditions in order, then one :class:`Related` for each relation it names."""
+        if depth > self._limits.depth:
+            raise ToolError("too_large", f"filters are nested deeper than {self._limits.depth} levels")
+        parts: list[Where] = []
+        behind: dict[str, list[Pair]] = {}
+        fields = {field.name: field for field in manager.fields}
+        relations = {relation.name: relation for relation in manager.relations}
+        for segments, value in pairs:
+            self._tick()
+            head = segments[0]
+            logic = head.casefold().strip("_")
+            if len(segments) == 1 and logic in _LOGIC and head not in fields and head not in relations:
+                parts.append(self._logic(logic, value, manager, depth))
+                continue
+            name, rest = _resolve(segments, manager, fields, relations)
+            if name in fields:
+                parts.append(self._field(manager, fields[name], rest, value))
+            elif (null := _asks_for_null(rest, value)) is not None:
+                exists = Related(name, And(()))
+                parts.append(Not(exists) if null else exists)
+            elif rest:
+                behind.setdefault(name, []).append((rest, value))
+            else:
+                behind.setdefault(name, []).extend(self._nested(manager, relations[name], value))
+        for name, inner in behind.items():
+            target = self._view.get(relations[name].target)
+            if target is None:  # the view never shows a relation to what it hides
+                raise _unknown(name, manager)
+            parts.append(Related(name, self.scope(inner, target, depth + 1)))
+        return And(tuple(parts))
+
+    def _tick(self) -> None:
+        self._count += 1
+        if self._count > self._limits.conditions:
+            raise ToolError("too_large", f"filters hold more than {self._limits.conditions} conditions")
+
+    def _nested(self, manager: ManagerInfo, relation: RelationInfo, value: Any) -> list[Pair]:
+        if isinstance(value, Mapping) and value:
+            return _pairs(value, f"filters.{relation.name}")
+        target = self._view.get(relation.target)
+        allowed = [f"{relation.name}__{field.name}" for field in (target.fields if target else ()) if field.lookups]
+        raise ToolError(
+            "invalid_value",
+            f"{relation.name!r} of {manager.name} is a relation: filter by one of its fields, got {shown(value)}",
+            allowed=allowed[:20],
+        )
+
+    def _logic(self, operator: str, value: Any, manager: ManagerInfo, depth: int) -> Where:
+        if operator == "not":
+            return Not(self.scope(_pairs(value, "not"), manager, depth + 1))
+        if isinstance(value, list | tuple) and value:
+            branches = [_pairs(item, operator) for item in value]
+        else:
+            branches = [[pair] for pair in _pairs(value, operator)]
+        if not branches:
+            raise ToolError("invalid_argument", f"{operator!r} needs at least one condition")
+        parts: list[Where] = []
+        for branch in branches:
+            self._tick()
+            parts.append(self.scope(branch, manager, depth + 1))
+        return Or(tuple(parts)) if operator == "or" else And(tuple(parts))
+
+    def _field(self, manager: ManagerInfo, field: FieldInfo, rest: list[str], value: Any) -> Where:
+        if not field.lookups:
+            raise ToolError(
+                "unknown_filter",
+                f"{field.name!r} of {manager.name} can be selected but not filtered by",
+                allowed=nearest(field.name, _filterable(manager)),
+            )
+        if not rest and isinstance(value, Mapping):
+            conditions: list[Where] = []
+            for segments, item in _pairs(value, field.name):
+                self._tick()
+                conditions.append(self._condition(manager, field, segments, item))
+            return And(tuple(conditions))
+        return self._condition(manager, field, rest, value)
+
+    def _condition(self, manager: ManagerInfo, field: FieldInfo, rest: list[str], value: Any) -> Where:
+        written = "__".join(rest)
+        lookup = match_name(written, field.lookups) if rest else "exact"
+        if lookup is None or lookup not in field.lookups:
+            raise ToolError(
+                "unknown_lookup",
+                f"{field.name!r} of {manager.name} has no lookup {shown(written)}",
+                allowed=[f"{field.name}__{name}" for name in nearest(written, field.lookups)],
+            )
+        name = f"{field.name}__{lookup}" if rest else field.name
+        if value is None and lookup == "exact" and "isnull" in field.lookups:
+            return Condition((field.name,), "isnull", value=True)
+        if field.type == "datetime" and (days := _whole_days(lookup, value)) is not None:
+            return And(tuple(Condition((field.name,), other, moment) for other, moment in days))
+        parsed = self._value(field, lookup, value, name)
+        if field.type == "datetime" and lookup == "in" and any(plain_date(item) for item in value):
+            return Or(tuple(self._condition(manager, field, [], item) for item in value))
+        return Condition((field.name,), lookup, parsed)
+
+    def _value(self, field: FieldInfo, lookup: str, value: Any, name: str) -> Any:
+        kind: FieldType = field.type
+        match lookup:
+            case "isnull":
+                return coerce(value, "boolean", name=name)
+            case "in" | "range":
+                if not isinstance(value, list | tuple):
+                    raise ToolError("invalid_value", f"{name}: expected a list, got {shown(value)}", expected="list")
+                if len(value) > self._limits.list_length:
+                    raise ToolError("too_large", f"{name}: a list of more than {self._limits.list_length} values")
+                if lookup == "range" and len(value) != 2:
+                    raise ToolError("invalid_value", f"{name}: expected a list of two values, first and last")
+                return tuple(coerce(item, kind, name=name, choices=field.choices) for item in value)
+            case "exact":
+                return coerce(value, kind, name=name, choices=field.choices)
+            case "year" | "month" | "day":
+                number = coerce(value, "integer", name=name)
+                low, high = _PARTS[lookup]
+                if not low <= number <= high:
+                    raise ToolError("invalid_value", f"{name}: expected {low} to {high}, got {shown(number)}")
+                return number
+            case "date":
+                kind = "date"
+            case _ if lookup in _TEXT:
+                kind = "string"
+        return coerce(value, kind, name=name)
+
+
+def _resolve(
+    segments: list[str],
+    manager: ManagerInfo,
+    fields: Mapping[str, FieldInfo],
+    relations: Mapping[str, RelationInfo],
+) -> tuple[str, list[str]]:
+    """The field or relation that a key starts with, and what is left of the key."""
+    head, rest = segments[0], segments[1:]
+    known = [*fields, *relations]
+    name = match_name(head, known)
+    if name is not None:
+        return name, rest
+    if _HUMP.search(head):  # graphene's spelling: album_Title_Icontains
+        parts = [part for part in _HUMP.split(head) if part]
+        name = match_name(parts[0], known) if parts else None
+        if name is not None:
+            return name, parts[1:] + rest
+    if not rest:
+        for lookup in sorted(LOOKUPS, key=len, reverse=True):  # "nameIcontains" must not end in "contains"
+            stem = head[: -len(lookup)]
+            if stem and head[len(stem) :].casefold() == lookup and (name := match_name(stem, known)) is not None:
+                return name, [lookup]
+    raise _unknown(head, manager)
+
+
+def _unknown(name: str, manager: ManagerInfo) -> ToolError:
+    return ToolError(
+        "unknown_filter",
+        f"{manager.name} has no field or relation {shown(name)} to filter by",
+        allowed=nearest(name, _filterable(manager)),
+    )
+
+
+def _filterable(manager: ManagerInfo) -> list[str]:
+    return [field.name for field in manager.fields if field.lookups] + [item.name for item in manager.relations]
+
+
+def _asks_for_null(rest: list[str], value: Any) -> bool | None:
+    """For a key that ends at a relation: whether "no row" is asked for; ``None`` if it asks something else."""
+    if not rest and value is None:
+        return True
+    if len(rest) == 1 and rest[0].casefold() == "isnull":
+        return bool(coerce(value, "boolean", name="isnull"))
+    return None
+
+
+def _whole_days(lookup: str, value: Any) -> list[tuple[str, datetime]] | None:
+    """Bounds of the day that a bare date means under a comparison with moments."""
+    if lookup == "range" and isinstance(value, list | tuple) and len(value) == 2:
+        first, last = _whole_days("gte", value[0]), _whole_days("lte", value[1])
+        return [*first, *last] if first is not None and last is not None else None
+    day = plain_date(value)
+    if day is None or not date(2, 1, 1) <= day <= date(9998, 12, 30):
+        return None
+    start, end = _midnight(day), _midnight(day + timedelta(days=1))
+    match lookup:
+        case "exact":
+            return [("gte", start), ("lt", end)]
+        case "gte" | "lt":
+            return [(lookup, start)]
+        case "gt":
+            return [("gte", end)]
+        case "lte":
+            return [("lt", end)]
+    return None
+
+
+def _midnight(day: date) -> datetime:
+    moment = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - made aware below, where the project is
+    return timezone.make_aware(moment) if settings.USE_TZ else moment

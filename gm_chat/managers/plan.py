@@ -1,0 +1,335 @@
+"""The ``query`` tool's arguments into a :class:`QueryPlan`: strict, bounded, and before anything runs.
+
+``fields`` holds names, paths (``album__title``), ``"*"`` for all scalar fields of a level, and nested objects
+(``{"album": ["title"]}``); the same place named twice is one place. A relation named alone means all its scalar
+fields. Names resolve whatever their case and underscores (``unitPrice``). What the actor may not see is answered
+exactly like what does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gm_chat.managers.api import (
+    And,
+    Condition,
+    ManagerInfo,
+    ManagerView,
+    Not,
+    Or,
+    Order,
+    Path,
+    QueryPlan,
+    Related,
+    RelationInfo,
+    RelationSelection,
+    Selection,
+    Where,
+)
+from gm_chat.managers.filters import FilterLimits, parse_filters, split_path
+from gm_chat.managers.spelling import match_name, nearest, shown
+from gm_chat.plugin import ToolError
+
+__all__ = ["PlanLimits", "build_plan", "find_manager", "managers_of"]
+
+ARGUMENTS: Final = ("manager", "fields", "filters", "order_by", "limit", "offset")
+MAX_OFFSET: Final = 2**53
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanLimits:
+    """Bounds of a plan. ``nested_rows`` is per relation over the whole page, ``list_rows`` per parent."""
+
+    depth: int = 6
+    fields: int = 120
+    relations: int = 24
+    order: int = 6
+    nested_rows: int = 20_000
+    list_rows: int = 100
+    filters: FilterLimits = field(default_factory=FilterLimits)
+
+
+DEFAULT_LIMITS: Final = PlanLimits()
+
+
+def build_plan(
+    args: Mapping[str, Any],
+    view: ManagerView,
+    *,
+    max_results: int,
+    max_bytes: int | None = None,
+    limits: PlanLimits = DEFAULT_LIMITS,
+) -> QueryPlan:
+    """Validate ``{manager, fields, filters?, order_by?, limit?, offset?}`` against what the actor sees.
+
+    Every mistake is a :class:`~gm_chat.plugin.ToolError` naming the culprit and what is allowed, nearest first.
+    A ``limit`` above ``max_results`` is lowered to it. Nested lists are bounded so that no relation brings more than
+    ``limits.nested_rows`` rows.
+    """
+    for key in args:
+        if key not in ARGUMENTS:
+            raise ToolError("invalid_argument", f"query takes no argument {shown(key)}", allowed=list(ARGUMENTS))
+    manager = find_manager(args.get("manager"), view)
+    limit = min(_count(args.get("limit"), "limit", least=1, default=max_results), max_results)
+    return QueryPlan(
+        manager=manager.name,
+        selection=_Selector(view, limits).read(args.get("fields"), manager, limit),
+        where=parse_filters(args.get("filters"), manager, view, limits.filters),
+        order=_order(args.get("order_by"), manager, view, limits),
+        limit=limit,
+        offset=_count(args.get("offset"), "offset", least=0, default=0),
+        max_bytes=max_bytes,
+    )
+
+
+def find_manager(name: Any, view: ManagerView, argument: str = "manager") -> ManagerInfo:
+    """The visible manager of that name; ``track`` finds ``TrackManager`` if nothing else is as near."""
+    if not isinstance(name, str):
+        raise ToolError("invalid_argument", f"{argument} must be a manager's name, got {shown(name)}")
+    found = view.get(name)
+    if found is not None:
+        return found
+    names = [manager.name for manager in view]
+    match = match_name(name, names) or match_name(f"{name}Manager", names)
+    found = view.get(match) if match is not None else None
+    if found is None:
+        raise ToolError("unknown_manager", f"there is no manager {shown(name)}", allowed=nearest(name, names))
+    return found
+
+
+def managers_of(plan: QueryPlan, view: ManagerView) -> frozenset[str]:
+    """Every manager that the plan selects from or filters through, by name."""
+    found: set[str] = set()
+
+    def target(name: str, relation: str) -> str:
+        info = view.get(name)
+        return next(item.target for item in (info.relations if info is not None else ()) if item.name == relation)
+
+    def select(name: str, selection: Selection) -> None:
+        found.add(name)
+        for inner in selection.relations:
+            select(target(name, inner.name), inner.selection)
+
+    def restrict(name: str, where: Where) -> None:
+        found.add(name)
+        match where:
+            case And(parts) | Or(parts):
+                for part in parts:
+                    restrict(name, part)
+            case Not(part):
+                restrict(name, part)
+            case Related(relation, part):
+                restrict(target(name, relation), part)
+            case Condition(path):
+                for hop in path[:-1]:
+                    name = target(name, hop)
+                    found.add(name)
+
+    select(plan.manager, plan.selection)
+    restrict(plan.manager, plan.where)
+    return frozenset(found)
+
+
+def _count(value: Any, name: str, *, least: int, default: int) -> int:
+    if value is None:
+        return default
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ToolError(
+            "invalid_argument",
+            f"{name} must be an integer of at least {least}, without quotes; got {shown(value)}",
+            allowed=f"{least} or more",
+        )
+    if name == "offset" and value > MAX_OFFSET:
+        raise ToolError("invalid_argument", f"{name} must be at most {MAX_OFFSET}")
+    return value
+
+
+# --- fields -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Node:
+    """A level of the selection while it is collected; keys keep the order of asking and drop repeats."""
+
+    manager: ManagerInfo
+    fields: dict[str, None] = field(default_factory=dict)
+    relations: dict[str, _Node] = field(default_factory=dict)
+
+
+class _Selector:
+    """Collects one ``fields`` argument. Counts what is *asked* for, so that repeats are bounded too."""
+
+    def __init__(self, view: ManagerView, limits: PlanLimits) -> None:
+        self._view = view
+        self._limits = limits
+        self._fields = 0
+        self._relations = 0
+
+    def read(self, fields: Any, manager: ManagerInfo, limit: int) -> Selection:
+        root = _Node(manager)
+        self._list(fields, root, 0, "fields")
+        lists = _longest_chain(root)
+        per_list = self._limits.list_rows
+        if lists:
+            share = (self._limits.nested_rows / limit) ** (1 / lists)
+            per_list = max(1, min(per_list, int(share + 1e-9)))
+        return _freeze(root, per_list)
+
+    def _list(self, items: Any, node: _Node, depth: int, where: str) -> None:
+        if not isinstance(items, list | tuple) or not items:
+            raise ToolError(
+                "invalid_argument",
+                f"{where} must be a list of at least one field of {node.manager.name}, got "
+                + ("an empty list" if items == [] or items == () else shown(items)),
+                allowed=nearest("", _names(node.manager)),
+            )
+        for item in items:
+            if isinstance(item, str):
+                self._path(split_path(item, "field"), node, depth)
+            elif isinstance(item, Mapping) and item:
+                for key, inner in item.items():
+                    if not isinstance(key, str):
+                        raise ToolError("invalid_argument", f"{where}: the key {shown(key)} is not text")
+                    target, below = self._follow(split_path(key, "relation"), node, depth)
+                    self._list(inner, target, below, f"{where}.{key[:60]}")
+            else:
+                raise ToolError(
+                    "invalid_argument",
+                    f'{where}: {shown(item)} is neither a name nor an object such as {{"relation": ["name"]}}',
+                    allowed=nearest("", _names(node.manager)),
+                )
+
+    def _path(self, segments: list[str], node: _Node, depth: int) -> None:
+        """Add one field. A path that ends at a relation stands for the relation's scalar fields."""
+        last = segments[-1]
+        node, depth = self._follow(segments[:-1], node, depth)
+        if last == "*":
+            self._all(node)
+            return
+        name = match_name(last, [item.name for item in node.manager.fields])
+        if name is not None:
+            self._add(node, name)
+        elif match_name(last, [item.name for item in node.manager.relations]) is not None:
+            self._all(self._follow([last], node, depth)[0])
+        else:
+            raise ToolError(
+                "unknown_field",
+                f"{node.manager.name} has no field {shown(last)}",
+                allowed=nearest(last, _names(node.manager)),
+            )
+
+    def _all(self, node: _Node) -> None:
+        for info in node.manager.fields:
+            self._add(node, info.name)
+
+    def _add(self, node: _Node, name: str) -> None:
+        self._fields += 1
+        if self._fields > self._limits.fields:
+            raise ToolError("too_large", f"more than {self._limits.fields} fields are asked for")
+        node.fields[name] = None
+
+    def _follow(self, segments: list[str], node: _Node, depth: int) -> tuple[_Node, int]:
+        for segment in segments:
+            depth += 1
+            if depth > self._limits.depth:
+                raise ToolError("too_large", f"fields go through more than {self._limits.depth} relations")
+            relation, target = _relation(segment, node.manager, self._view)
+            if relation.name not in node.relations:
+                self._relations += 1
+                if self._relations > self._limits.relations:
+                    raise ToolError("too_large", f"more than {self._limits.relations} relations are asked for")
+                node.relations[relation.name] = _Node(target)
+            node = node.relations[relation.name]
+        return node, depth
+
+
+def _relation(name: str, manager: ManagerInfo, view: ManagerView) -> tuple[RelationInfo, ManagerInfo]:
+    relations = {relation.name: relation for relation in manager.relations}
+    match = match_name(name, relations)
+    target = view.get(relations[match].target) if match is not None else None
+    if match is None or target is None:
+        raise ToolError(
+            "unknown_relation",
+            f"{manager.name} has no relation {shown(name)}",
+            allowed=nearest(name, relations),
+        )
+    return relations[match], target
+
+
+def _names(manager: ManagerInfo) -> list[str]:
+    return [item.name for item in manager.fields] + [item.name for item in manager.relations]
+
+
+def _longest_chain(node: _Node) -> int:
+    """How many to-many relations follow each other on the deepest way down."""
+    many = {relation.name: relation.many for relation in node.manager.relations}
+    return max((many[name] + _longest_chain(inner) for name, inner in node.relations.items()), default=0)
+
+
+def _freeze(node: _Node, per_list: int) -> Selection:
+    many = {relation.name: relation.many for relation in node.manager.relations}
+    return Selection(
+        fields=tuple(node.fields),
+        relations=tuple(
+            RelationSelection(name, _freeze(inner, per_list), limit=per_list if many[name] else None)
+            for name, inner in node.relations.items()
+        ),
+    )
+
+
+# --- order ------------------------------------------------------------------------------------------------------
+
+
+def _order(value: Any, manager: ManagerInfo, view: ManagerView, limits: PlanLimits) -> tuple[Order, ...]:
+    if value is None:
+        return ()
+    terms = [value] if isinstance(value, str) else value
+    if not isinstance(terms, list | tuple):
+        raise ToolError("invalid_argument", f'order_by must be a list such as ["-price"], got {shown(value)}')
+    if len(terms) > limits.order:
+        raise ToolError("too_large", f"order_by holds more than {limits.order} terms")
+    found: dict[Path, Order] = {}
+    for term in terms:
+        if not isinstance(term, str):
+            raise ToolError("invalid_argument", f'order_by: {shown(term)} is not a field such as "name" or "-price"')
+        descending = term.startswith("-")
+        path = _order_path(term.removeprefix("-"), manager, view, limits)
+        found.setdefault(path, Order(path, descending))
+    return tuple(found.values())
+
+
+def _order_path(text: str, manager: ManagerInfo, view: ManagerView, limits: PlanLimits) -> Path:
+    *hops, last = split_path(text, "order_by")
+    if len(hops) > limits.depth:
+        raise ToolError("too_large", f"order_by goes through more than {limits.depth} relations")
+    path: list[str] = []
+    for hop in hops:
+        relation, target = _relation(hop, manager, view)
+        if relation.many:
+            raise ToolError(
+                "invalid_argument",
+                f"order_by {shown(text)}: {relation.name!r} of {manager.name} holds many rows, so it gives no order",
+                allowed=_sortable(manager),
+            )
+        path.append(relation.name)
+        manager = target
+    fields = {item.name: item for item in manager.fields}
+    name = match_name(last, fields)
+    if name is None:
+        raise ToolError(
+            "unknown_field",
+            f"order_by: {manager.name} has no field {shown(last)}",
+            allowed=nearest(last, _sortable(manager)),
+        )
+    if name not in _sortable(manager):
+        raise ToolError("invalid_argument", f"order_by: {name!r} cannot be sorted by", allowed=_sortable(manager))
+    return (*path, name)
+
+
+def _sortable(manager: ManagerInfo) -> list[str]:
+    """Fields that have an order: stored, and no JSON or binary."""
+    return [info.name for info in manager.fields if not info.computed and info.type not in ("json", "binary")]
