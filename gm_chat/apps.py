@@ -1,0 +1,52 @@
+"""The Django app. Being ready costs nothing: settings, plugins, schema and routes are read on first use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.apps import AppConfig
+from django.core.checks import register
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from django.core.checks import CheckMessage
+
+__all__ = ["GmChatConfig"]
+
+
+class GmChatConfig(AppConfig):
+    """``"gm_chat"`` in ``INSTALLED_APPS``."""
+
+    name = "gm_chat"
+    verbose_name = "Chat"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Register the checks, make way for the routes, and tell providers where their configuration is."""
+        # Imported here: importing the app's configuration must not need Django's settings.
+        from gm_chat.providers.base import set_default_config_source
+        from gm_chat.routes import install
+
+        register(run_checks)
+        set_default_config_source(provider_config)
+        install()
+
+
+def run_checks(app_configs: Sequence[AppConfig] | None, **_: Any) -> Sequence[CheckMessage]:
+    """Run :func:`gm_chat.checks.check_chat`, unless ``manage.py check`` was asked about other apps only."""
+    # Imported here: checks reach the whole chat, which a process that does not check need not load at start.
+    from gm_chat.checks import check_chat
+
+    if app_configs is not None and not any(config.name == GmChatConfig.name for config in app_configs):
+        return []
+    return check_chat()
+
+
+def provider_config() -> Mapping[str, Any]:
+    """The chat's ``provider_config``, as plain copies that a provider may hand to its SDK."""
+    # Imported here: reading the settings costs what a process that never chats need not pay at start.
+    from gm_chat.settings import get_chat_settings, plain
+
+    config: dict[str, Any] = plain(get_chat_settings().provider_config)
+    return config
