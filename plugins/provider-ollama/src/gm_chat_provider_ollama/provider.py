@@ -1,0 +1,71 @@
+"""The provider class. It imports no SDK; ``complete`` and ``check_configuration`` do, at first use."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gm_chat.providers.base import (
+    BaseLLMProvider,
+    CallOptions,
+    Capability,
+    ChatEvent,
+    Message,
+    ToolDefinition,
+)
+from gm_chat.providers.ollama import OllamaDependencyImportError
+from gm_chat_provider_ollama.config import OllamaConfig
+from gm_chat_provider_ollama.request import build_request
+from gm_chat_provider_ollama.stream import StreamAssembler
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from types import ModuleType
+
+__all__ = ["OllamaProvider"]
+
+
+class OllamaProvider(BaseLLMProvider):
+    """Streams chat answers from an Ollama server.
+
+    Configuration keys: ``model`` (default ``gemma4:e4b``), ``base_url`` (default ``http://127.0.0.1:11434``),
+    ``num_ctx``, ``timeout_seconds`` (default 60). (Specification: "Provider adapters", "Provider protocol".)
+    """
+
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({"tool_choice", "response_format"})
+    required_extra: ClassVar[str | None] = "chat-ollama"
+
+    @classmethod
+    def check_configuration(cls, config: Mapping[str, Any] | None = None) -> None:
+        """Raise :class:`OllamaDependencyImportError` without the SDK, ``ValueError`` for an unusable key,
+        in particular :class:`~gm_chat.providers.ollama.OllamaBaseUrlError`. Nothing is sent to the server.
+        """
+        _sdk()
+        OllamaConfig.read(cls(config).provider_config)
+
+    async def complete(
+        self, messages: list[Message], tools: list[ToolDefinition], *, options: CallOptions | None = None
+    ) -> AsyncIterator[ChatEvent]:
+        """Stream one completion: text as it comes, then the tool calls, then one ``DoneEvent``.
+
+        Raises :class:`~gm_chat.providers.base.ProviderError` and its kinds, in the middle of the stream too.
+        """
+        config = OllamaConfig.read(self.provider_config)
+        body = build_request(config, messages, tools, options or CallOptions())
+        assembler = StreamAssembler()
+        async with aclosing(_sdk().stream_objects(config, body)) as chunks:
+            async for chunk in chunks:
+                for event in assembler.feed(chunk):
+                    yield event
+        for last in assembler.finish():
+            yield last
+
+
+def _sdk() -> ModuleType:
+    try:
+        from gm_chat_provider_ollama import sdk  # here, since the vendor's SDK takes half a second to import
+    except ImportError as error:
+        raise OllamaDependencyImportError(
+            f"the Ollama SDK cannot be imported ({error}). Install it with: pip install 'gm-chat[chat-ollama]'"
+        ) from error
+    return sdk

@@ -1,0 +1,103 @@
+"""The one module that imports the Ollama SDK: its client, the lines of its stream, its errors."""
+
+from __future__ import annotations
+
+import functools
+import json
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+from ollama import AsyncClient
+
+from gm_chat.providers.base import (
+    ProviderError,
+    ProviderIncompleteError,
+    ProviderTimeoutError,
+)
+from gm_chat.providers.failures import error_for_status, parse_retry_after
+from gm_chat.providers.pool import ClientPool
+from gm_chat_provider_ollama.stream import LineDecoder
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncGenerator, Mapping
+
+    from gm_chat_provider_ollama.config import OllamaConfig
+
+__all__ = ["stream_objects"]
+
+
+class RawChatClient(AsyncClient):
+    """The SDK's client, with a chat call that hands out the lines as the server wrote them.
+
+    The SDK's own ``chat()`` builds models on the way: those of tools lose half of a JSON Schema, and those of answers
+    raise a ``ValidationError`` when a tool call's arguments are a string, null or missing.
+    """
+
+    async def chat_objects(self, body: Mapping[str, Any]) -> AsyncGenerator[Mapping[str, Any]]:
+        """Post ``body`` to ``/api/chat`` and yield the stream's objects; raise a ``ProviderError`` for a refusal."""
+        async with self._client.stream("POST", "/api/chat", json=body) as response:
+            if response.status_code >= 400:
+                raise _refusal(response, await response.aread())
+            kind = response.headers.get("content-type", "")
+            if "html" in kind:
+                raise ProviderIncompleteError(
+                    f"the server answered with a page ({kind}) instead of a stream: is base_url Ollama's address, "
+                    "does a proxy or a login stand before it?"
+                )
+            decoder = LineDecoder()
+            async for piece in response.aiter_bytes():
+                for value in decoder.feed(piece):
+                    yield value
+            for value in decoder.finish():
+                yield value
+
+
+async def _close(client: RawChatClient) -> None:
+    await client.close()  # type: ignore[no-untyped-call]  # the SDK leaves close() untyped
+
+
+_POOL: Final[ClientPool[RawChatClient]] = ClientPool(_close)
+
+
+@functools.cache
+def _tls() -> ssl.SSLContext:
+    """One for the process: reading the certificates takes 25 ms, all else about a client next to nothing."""
+    return httpx.create_ssl_context()
+
+
+def _new_client(config: OllamaConfig) -> RawChatClient:
+    return RawChatClient(host=config.base_url, timeout=config.timeout_seconds, verify=_tls())
+
+
+async def stream_objects(config: OllamaConfig, body: Mapping[str, Any]) -> AsyncGenerator[Mapping[str, Any]]:
+    """Post ``body`` and yield the objects of the stream as they come.
+
+    Every failure is a :class:`ProviderError`. Closing the generator closes the connection at once.
+    """
+    started = False
+    client = await _POOL.get(config, lambda: _new_client(config))
+    try:
+        async with aclosing(client.chat_objects(body)) as values:
+            async for value in values:
+                started = True
+                if value.get("error"):
+                    raise ProviderError(f"Ollama reports: {value['error']}")
+                yield value
+    except httpx.TimeoutException as error:
+        raise ProviderTimeoutError(f"nothing came from the server for {config.timeout_seconds:g} s") from error
+    except httpx.HTTPError as error:
+        if started:
+            raise ProviderIncompleteError(f"the connection broke in the middle of the stream: {error}") from error
+        raise ProviderError(f"cannot reach Ollama at {config.base_url} ({error}): is it running?") from error
+
+
+def _refusal(response: httpx.Response, body: bytes) -> ProviderError:
+    text = body.decode("utf-8", "replace")
+    try:
+        detail = str(json.loads(text)["error"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        detail = text
+    hint = parse_retry_after(response.headers.get("retry-after"))
+    return error_for_status(response.status_code, detail, retry_after=hint)

@@ -1,0 +1,77 @@
+"""The provider class. It imports no SDK; ``complete`` and ``check_configuration`` do, at first use."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gm_chat.providers.base import (
+    BaseLLMProvider,
+    CallOptions,
+    Capability,
+    ChatEvent,
+    Message,
+    ProviderIncompleteError,
+    ToolDefinition,
+)
+from gm_chat.providers.openai import OpenAIDependencyImportError
+from gm_chat_provider_openai.config import OpenAIConfig
+from gm_chat_provider_openai.request import build_request
+from gm_chat_provider_openai.stream import StreamAssembler
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from types import ModuleType
+
+__all__ = ["OpenAIProvider"]
+
+
+class OpenAIProvider(BaseLLMProvider):
+    """Streams chat completions from OpenAI or a server that speaks the same API.
+
+    Configuration keys: ``model`` (default ``gpt-4.1-mini``), ``api_key``, ``base_url``, ``timeout_seconds`` (default
+    60). (Specification: "Provider adapters", "Provider protocol".)
+    """
+
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({"tool_choice", "response_format"})
+    required_extra: ClassVar[str | None] = "chat-openai"
+
+    @classmethod
+    def check_configuration(cls, config: Mapping[str, Any] | None = None) -> None:
+        """Raise :class:`OpenAIDependencyImportError` without the SDK, ``ValueError`` for an unusable key.
+
+        A missing ``api_key`` is no error here: it may come from the environment of another process.
+        """
+        _sdk()
+        OpenAIConfig.read(cls(config).provider_config)
+
+    async def complete(
+        self, messages: list[Message], tools: list[ToolDefinition], *, options: CallOptions | None = None
+    ) -> AsyncIterator[ChatEvent]:
+        """Stream one completion: text as it comes, then the tool calls, then one ``DoneEvent``.
+
+        Raises :class:`~gm_chat.providers.base.ProviderError` and its kinds, in the middle of the stream too.
+        """
+        config = OpenAIConfig.read(self.provider_config)
+        body = build_request(config.model, messages, tools, options or CallOptions())
+        assembler = StreamAssembler()
+        try:
+            async with aclosing(_sdk().stream_objects(config, body)) as chunks:
+                async for chunk in chunks:
+                    for event in assembler.feed(chunk):
+                        yield event
+        except ProviderIncompleteError:
+            if not assembler.is_complete:  # else only what follows the terminal marker was lost: the usage
+                raise
+        for last in assembler.finish():
+            yield last
+
+
+def _sdk() -> ModuleType:
+    try:
+        from gm_chat_provider_openai import sdk  # here, since the vendor's SDK takes a second to import
+    except ImportError as error:
+        raise OpenAIDependencyImportError(
+            f"the OpenAI SDK cannot be imported ({error}). Install it with: pip install 'gm-chat[chat-openai]'"
+        ) from error
+    return sdk

@@ -1,0 +1,167 @@
+"""The one module that imports the OpenAI SDK: its clients, its event stream, its errors."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import httpx2
+from openai import (
+    APIConnectionError,
+    APIError,
+    APIStatusError,
+    APITimeoutError,
+    AsyncOpenAI,
+    AsyncStream,
+    DefaultAsyncHttpxClient,
+    OpenAIError,
+)
+
+from gm_chat.providers.base import (
+    ProviderAuthenticationError,
+    ProviderContextError,
+    ProviderError,
+    ProviderFilteredError,
+    ProviderIncompleteError,
+    ProviderMalformedError,
+    ProviderOverloadedError,
+    ProviderQuotaError,
+    ProviderTimeoutError,
+)
+from gm_chat.providers.failures import error_for_status, parse_retry_after
+from gm_chat.providers.pool import ClientPool
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncGenerator
+
+    from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+
+    from gm_chat_provider_openai.config import OpenAIConfig
+
+__all__ = ["stream_objects"]
+
+NO_KEY: Final = "not-needed"
+"""Sent to a server of one's own when no key is configured: the SDK insists on one, such servers ignore it."""
+
+_BY_CODE: Final[dict[str, type[ProviderError]]] = {
+    "content_filter": ProviderFilteredError,
+    "content_policy_violation": ProviderFilteredError,
+    "context_length_exceeded": ProviderContextError,
+    "exceed_context_size_error": ProviderContextError,
+    "insufficient_quota": ProviderQuotaError,
+    "invalid_api_key": ProviderAuthenticationError,
+    "overloaded_error": ProviderOverloadedError,
+    "rate_limit_exceeded": ProviderQuotaError,
+    "server_overloaded": ProviderOverloadedError,
+}
+_USAGE_OPTION: Final = re.compile(r"stream_options|include_usage")
+
+
+@dataclass(slots=True)
+class _Session:
+    client: AsyncOpenAI
+    knows_usage_option: bool = True
+
+
+async def _close(session: _Session) -> None:
+    await session.client.close()
+
+
+_POOL: Final[ClientPool[_Session]] = ClientPool(_close)
+
+
+@functools.cache
+def _tls() -> ssl.SSLContext:
+    """One for the process: reading the certificates takes 25 ms, all else about a client 0.1 ms."""
+    return httpx2.create_ssl_context()
+
+
+def _new_session(config: OpenAIConfig) -> _Session:
+    key = config.api_key
+    own_server = config.base_url or os.environ.get("OPENAI_BASE_URL")
+    if key is None and own_server and not os.environ.get("OPENAI_API_KEY"):
+        key = NO_KEY
+    client = AsyncOpenAI(
+        api_key=key,
+        base_url=config.base_url,
+        timeout=config.timeout_seconds,
+        max_retries=0,  # the host retries, once, with the turn's deadline in view
+        http_client=DefaultAsyncHttpxClient(verify=_tls()),
+    )
+    return _Session(client)
+
+
+async def stream_objects(config: OpenAIConfig, body: CompletionCreateParamsStreaming) -> AsyncGenerator[object]:
+    """Post ``body`` and yield the JSON objects of the event stream as they come.
+
+    Every failure is a :class:`ProviderError`. Closing the generator closes the connection at once.
+    """
+    started = False
+    try:
+        session = await _POOL.get(config, lambda: _new_session(config))
+        async with await _open(session, body) as stream:
+            kind = stream.response.headers.get("content-type", "")
+            if "html" in kind:
+                raise ProviderIncompleteError(
+                    f"the server answered with a page ({kind}) instead of a stream: is base_url right, does a proxy "
+                    "or a login stand before it?"
+                )
+            async for value in stream:
+                started = True
+                yield value
+    except APIConnectionError as error:
+        raise _connection_error(error, config, started=started) from error
+    except OpenAIError as error:
+        raise _sdk_error(error, config) from error
+    except (ValueError, RecursionError) as error:  # JSON, or UTF-8, that is none
+        raise ProviderMalformedError(f"the stream holds what is not JSON: {error}") from error
+
+
+async def _open(session: _Session, body: CompletionCreateParamsStreaming) -> AsyncStream[object]:
+    """Open the stream; a server that refuses the option for reporting usage is asked again without it, once."""
+    if session.knows_usage_option:
+        try:
+            return await _post(session.client, body)
+        except APIStatusError as error:
+            if error.status_code not in (400, 422) or not _USAGE_OPTION.search(error.message):
+                raise
+            session.knows_usage_option = False
+    shorter = body.copy()
+    shorter.pop("stream_options", None)
+    return await _post(session.client, shorter)
+
+
+async def _post(client: AsyncOpenAI, body: CompletionCreateParamsStreaming) -> AsyncStream[object]:
+    # What chat.completions.create() does, but for plain objects: see the module `stream` for the reason.
+    return await client.post(
+        "/chat/completions", body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object]
+    )
+
+
+def _connection_error(error: APIConnectionError, config: OpenAIConfig, *, started: bool) -> ProviderError:
+    if isinstance(error, APITimeoutError):
+        return ProviderTimeoutError(f"nothing came from the server for {config.timeout_seconds:g} s")
+    cause = error.__cause__ or error
+    if started:
+        return ProviderIncompleteError(f"the connection broke in the middle of the stream: {cause}")
+    return ProviderError(f"cannot reach {error.request.url.copy_with(query=None, userinfo=b'')}: {cause}")
+
+
+def _sdk_error(error: OpenAIError, config: OpenAIConfig) -> ProviderError:
+    """Map what the SDK raises for a refused request, for an error inside the stream, and for a missing key."""
+    detail = str(error)
+    if config.api_key:
+        detail = detail.replace(config.api_key, "<api_key>")  # some gateways quote the whole key
+    if not isinstance(error, APIError):
+        return ProviderAuthenticationError(f"{detail} In gm-chat: provider_config['api_key'].")
+    kind = _BY_CODE.get(error.code or "") or _BY_CODE.get(error.type or "")
+    if isinstance(error, APIStatusError):
+        hint = parse_retry_after(error.response.headers.get("retry-after"))
+        return kind(detail, retry_after=hint) if kind else error_for_status(error.status_code, detail, retry_after=hint)
+    if kind is None and (error.code or "").isdigit():
+        return error_for_status(int(error.code or 0), detail)
+    return (kind or ProviderError)(detail)
