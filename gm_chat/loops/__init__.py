@@ -1,0 +1,5 @@
+"""Ways to work a turn: each is a function from a :class:`~gm_chat.engine.state.TurnState` to its events."""
+
+from gm_chat.loops.legacy import legacy_loop
+
+__all__ = ["legacy_loop"]

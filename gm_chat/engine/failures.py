@@ -1,0 +1,50 @@
+"""How a turn ends otherwise than with ``done``: decided stops, and what clients learn of the undecided ones."""
+
+from __future__ import annotations
+
+import logging
+import math
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gm_chat.engine.events import Error
+from gm_chat.errors import PUBLIC_MESSAGES, planned_public_error
+from gm_chat.providers.base import ProviderError
+
+__all__ = ["CANCELLED", "TurnStopped", "unexpected"]
+
+logger = logging.getLogger("gm_chat.engine")
+
+# Two ends that the specification's table lacks: it cancels by closing the socket, and denies before a turn exists.
+_OWN_MESSAGES: Final[Mapping[str, str]] = {
+    "cancelled": "The answer was cancelled.",
+    "permission_denied": "You may not use this chat.",
+}
+
+CANCELLED: Final = Error("cancelled", _OWN_MESSAGES["cancelled"])
+"""The last event of a turn that was cancelled."""
+
+
+class TurnStopped(Exception):  # noqa: N818 (a decision of ours, not an error: nothing is logged)
+    """The engine decided to end the turn with a public error. ``code`` must have a public message."""
+
+    def __init__(self, code: str, **details: Any) -> None:
+        super().__init__(code)
+        message = _OWN_MESSAGES.get(code) or PUBLIC_MESSAGES[code]
+        self.event: Final = Error(code, message, details)
+
+
+def unexpected(error: BaseException, turn_id: str) -> Error:
+    """Log an exception that nobody decided on, and return the event that tells a client nothing but how to report it.
+
+    ``details["correlation_id"]`` stands in the log too. A provider's hint when to try again (seconds) is passed on.
+    A ``TimeoutError`` stays generic here: ``deadline_exceeded`` belongs to planned turns, which stop by decision.
+    """
+    correlation_id = uuid.uuid4().hex
+    logger.error("turn %s failed, correlation id %s", turn_id, correlation_id, exc_info=error)
+    public = planned_public_error(getattr(error, "public_reason", None))
+    details: dict[str, Any] = {"correlation_id": correlation_id}
+    if isinstance(error, ProviderError) and error.retry_after is not None:
+        details["retry_after_seconds"] = math.ceil(error.retry_after)
+    return Error(public.code, public.message, details)

@@ -1,0 +1,107 @@
+"""The two shapes of a conversation, side by side: provider messages and stored rows, and how one becomes the other.
+
+Stored calls carry the ids that we minted. What only the producing provider may see again (its own call ids, opaque
+metadata such as thought signatures) lies in the row's ``metadata``::
+
+    {"message": {...}, "calls": {<our id>: {"id": <its id>, "metadata": {...}}}}
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gm_chat.encoding import jsonable
+from gm_chat.engine.events import ToolCall
+from gm_chat.engine.ports import StoredMessage
+from gm_chat.providers.base import Message, ToolCallEvent
+
+__all__ = ["Call", "CallIds", "assistant_message", "assistant_row", "model_json", "tool_message", "tool_row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call under an id of ours. ``problem`` says, in words for the model, why it must not run.
+
+    ``provider_id`` and ``metadata`` are the provider's own and return to it alone.
+    """
+
+    id: str
+    name: str
+    args: Mapping[str, Any]
+    problem: str | None = None
+    provider_id: str | None = None
+    metadata: Mapping[str, Any] | None = None
+
+    @property
+    def event(self) -> ToolCall:
+        """What clients are told."""
+        return ToolCall(self.id, self.name, self.args)
+
+
+class CallIds:
+    """Gives each call of one request an id that no other call of it has.
+
+    A provider's own id is echoed where it is usable (some check the form of ids), ours where the provider repeated
+    itself or gave none.
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+
+    def claim(self, call: Call) -> str:
+        """Return the id under which a provider sees the call."""
+        preferred = [id for id in (call.provider_id, call.id) if id]
+        numbered = (f"{call.id}-{number}" for number in itertools.count(2))
+        chosen = next(id for id in itertools.chain(preferred, numbered) if id not in self._taken)
+        self._taken.add(chosen)
+        return chosen
+
+
+def assistant_message(
+    text: str,
+    calls: Sequence[tuple[str, Call]],
+    *,
+    provider: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Message:
+    """What the assistant said, with its calls as (id for the provider, call) pairs."""
+    events = tuple(ToolCallEvent(id, call.name, call.args, metadata=call.metadata or {}) for id, call in calls)
+    return Message("assistant", text, tool_calls=events, provider=provider, metadata=metadata or {})
+
+
+def tool_message(id: str, name: str, result: Any) -> Message:
+    """The answer to the call that the provider knows as ``id``; its text is JSON with sorted keys, never empty."""
+    return Message("tool", model_json(result), tool_call_id=id, tool_name=name, tool_result=result)
+
+
+def model_json(value: Any) -> str:
+    """JSON for a model's eyes: sorted keys, compact, letters as they are (escapes would cost tokens)."""
+    return json.dumps(jsonable(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def assistant_row(text: str, calls: Sequence[Call], *, provider: str, metadata: Mapping[str, Any]) -> StoredMessage:
+    """The stored form of what the assistant said."""
+    echoes = {call.id: {"id": call.provider_id, "metadata": dict(call.metadata or {})} for call in calls}
+    private: dict[str, Any] = {}
+    if metadata:
+        private["message"] = dict(metadata)
+    if echoes:
+        private["calls"] = echoes
+    return StoredMessage(
+        role="assistant",
+        content=text,
+        tool_calls=[{"id": call.id, "name": call.name, "args": call.args} for call in calls],
+        provider=provider,
+        metadata=private,
+    )
+
+
+def tool_row(call: Call, result: Any) -> StoredMessage:
+    """The stored form of a call's answer."""
+    return StoredMessage(
+        role="tool", tool_call_id=call.id, tool_name=call.name, tool_args=call.args, tool_result=result
+    )

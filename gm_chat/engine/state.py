@@ -1,0 +1,118 @@
+"""What a loop works with: one turn's provider, tools, transcript and counts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from gm_chat.engine.confirmation import NOT_CONFIRMED, needs_confirmation
+from gm_chat.engine.events import Event, TextChunk
+from gm_chat.engine.failures import TurnStopped
+from gm_chat.engine.limits import Next, Outcome, TurnLimits, is_failed_round, next_step, refusal
+from gm_chat.engine.messages import Call
+from gm_chat.engine.ports import ProviderHandle, TurnServices
+from gm_chat.engine.provider import Completion, stream_completion
+from gm_chat.engine.tools import Answer, Toolbox
+from gm_chat.engine.transcript import Transcript
+from gm_chat.plugin.context import TurnContext
+from gm_chat.providers.base import CallOptions, ProviderFilteredError, TextChunkEvent, TokenUsage
+
+__all__ = ["Loop", "TurnState"]
+
+
+@dataclass(slots=True, kw_only=True)
+class TurnState:
+    """One turn at work. A loop asks it for rounds and tool results, and releases their events."""
+
+    context: TurnContext
+    services: TurnServices
+    provider: ProviderHandle
+    tools: Toolbox
+    transcript: Transcript
+    limits: TurnLimits
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    rounds: int = 0
+    failed_rounds: int = 0
+    mutations: int = 0
+    has_called: bool = False
+    completion: Completion = field(default_factory=lambda: Completion(usage=TokenUsage()))
+    """The last round that came to its end."""
+
+    async def complete(self, options: CallOptions) -> AsyncGenerator[TextChunk, None]:
+        """Run one provider round: yield its text as it streams, then set :attr:`completion`.
+
+        Takes one of the turn's rounds, or stops the turn with ``turn_limit``. A round that breaks off counts in
+        :attr:`usage` as not reported; one that a content filter emptied raises :class:`ProviderFilteredError`.
+        """
+        if self.rounds >= self.limits.rounds:
+            raise TurnStopped("turn_limit")
+        self.rounds += 1
+        usage = TokenUsage(reported=False)
+        stream = stream_completion(self.provider, self.transcript.messages, self.tools.definitions, options)
+        try:
+            async with aclosing(stream):
+                async for item in stream:
+                    match item:
+                        case TextChunkEvent(content=content):
+                            self.transcript.write(content)
+                            yield TextChunk(content)
+                        case Completion():
+                            self.completion, usage = item, item.usage
+        finally:
+            self.usage += usage
+        if self.completion.finish_reason == "filtered" and not (self.completion.calls or self.transcript.round_text):
+            raise ProviderFilteredError(f"provider {self.provider.name!r} ended with a content filter and no text")
+
+    def accept_calls(self) -> list[Call]:
+        """End the round with the calls of :attr:`completion`, or stop the turn if they must not run."""
+        calls = self.tools.mint(self.completion.calls)
+        writes = sum(map(self.tools.is_write, calls))
+        code = refusal(self.limits, calls=len(calls), writes=writes, mutations=self.mutations)
+        if code is not None:
+            raise TurnStopped(code)
+        self.transcript.end_round(calls, metadata=self.completion.metadata)
+        self.has_called = True
+        return calls
+
+    async def run_calls(self, calls: Sequence[Call]) -> list[Answer]:
+        """Run accepted calls. A write that needs the user's approval stops the turn.
+
+        The caller releases the answers and then lets :meth:`go_on` decide.
+        """
+        writes = sum(map(self.tools.is_write, calls))
+        self.mutations += writes
+        answers = await self.tools.run(calls)
+        if writes and needs_confirmation(answers[0].result):
+            self.transcript.answer([(calls[0], NOT_CONFIRMED)])
+            raise TurnStopped("confirmation_required_transport")
+        self.transcript.answer((answer.call, answer.result) for answer in answers)
+        for answer in answers:
+            if answer.outcome is not Outcome.REPEATED:
+                call = answer.call
+                await self.services.observer.tool_finished(self.context, call.name, call.args, answer.result)
+        return answers
+
+    def go_on(self, answers: Sequence[Answer]) -> Next:
+        """Decide what follows a round with these answers: raise what broke a tool, or stop at a limit, or go on."""
+        for answer in answers:
+            if answer.failure is not None:
+                raise answer.failure
+        outcomes = [answer.outcome for answer in answers]
+        self.failed_rounds += is_failed_round(outcomes)
+        if self.failed_rounds > self.limits.failed_rounds:
+            raise TurnStopped("tool_retry_limit")
+        return next_step(outcomes)
+
+    def refuse_calls(self) -> list[Event]:
+        """End the round with calls that come too late: each is answered with an error, none runs."""
+        calls = self.tools.mint(self.completion.calls)
+        answers = self.tools.refuse(calls)
+        self.transcript.end_round(calls, metadata=self.completion.metadata)
+        self.transcript.answer((answer.call, answer.result) for answer in answers)
+        return [*(call.event for call in calls), *(answer.event for answer in answers)]
+
+
+Loop: TypeAlias = Callable[[TurnState], AsyncGenerator[Event, None]]
+"""A way to work a turn: releases events, returns when the answer is complete, raises when it cannot be."""

@@ -1,0 +1,192 @@
+"""Running the tool calls of one completion, and remembering what this turn has read.
+
+What a tool call can come to, and who learns of it:
+
+* a result, or a :class:`~gm_chat.plugin.ToolError` as ``{"error": {...}}``: the model, the client and the observer;
+* any other exception: the call is answered with ``internal_error``, so that neither a client nor the stored history
+  is left with an open call, and :attr:`Answer.failure` carries the exception. The loop then ends the turn with
+  ``chat_error`` (specification: unexpected exceptions are reported as that event): a model told to go on without its
+  data would make it up, and a write that broke half-way must not be tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gm_chat.encoding import UnencodableError, canonical_json, jsonable
+from gm_chat.engine.arguments import mismatch
+from gm_chat.engine.events import ToolResult
+from gm_chat.engine.limits import Outcome
+from gm_chat.engine.messages import Call
+from gm_chat.engine.ports import TurnServices
+from gm_chat.plugin.context import ToolContext, TurnContext
+from gm_chat.plugin.decisions import Action, Verdict
+from gm_chat.plugin.errors import ToolError
+from gm_chat.plugin.specs import ToolSpec
+from gm_chat.providers.base import ToolCallEvent, ToolDefinition
+
+__all__ = ["Answer", "Toolbox"]
+
+_INTERNAL: Final = ToolError(
+    "internal_error", "The tool failed on the server. Its data is not available; do not guess it."
+)
+_NO_MORE_CALLS: Final = ToolError("no_more_calls", "No further tool call is possible in this turn.")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A call's result (a JSON value), what it brought, and the exception that broke the tool, if any."""
+
+    call: Call
+    result: Any
+    outcome: Outcome
+    failure: Exception | None = None
+
+    @property
+    def event(self) -> ToolResult:
+        """What clients are told."""
+        return ToolResult(self.call.id, self.call.name, self.result)
+
+
+class Toolbox:
+    """The tools of one turn. Reads of a batch run side by side; a read that is repeated is answered from memory."""
+
+    def __init__(self, specs: Sequence[ToolSpec], *, services: TurnServices, context: TurnContext) -> None:
+        self._specs = {spec.definition.name: spec for spec in specs}
+        self._services = services
+        self._context = context
+        self._read: dict[str, Any] = {}
+        self._substance: set[str] = set()
+
+    @property
+    def definitions(self) -> list[ToolDefinition]:
+        """What the model sees, in the host's order."""
+        return [spec.definition for spec in self._specs.values()]
+
+    def is_write(self, call: Call) -> bool:
+        """Whether the call would run a write tool."""
+        spec = self._specs.get(call.name)
+        return spec is not None and spec.kind == "write"
+
+    def mint(self, requests: Sequence[ToolCallEvent]) -> list[Call]:
+        """Give each request an id of ours and arguments that are a JSON object, or the problem that they have."""
+        calls = []
+        for request in requests:
+            args, problem = _read_arguments(request)
+            calls.append(
+                Call(self._services.new_id(), request.name, args, problem, request.id or None, request.metadata)
+            )
+        return calls
+
+    async def run(self, calls: Sequence[Call]) -> list[Answer]:
+        """Answer every call, in order. Equal reads of a batch run once. Only cancellation is raised."""
+        running: dict[str, asyncio.Task[Answer]] = {}
+        slots: list[asyncio.Task[Answer] | Answer] = []
+        async with asyncio.TaskGroup() as group:
+            for call in calls:
+                key = _key(call)
+                if key in self._read:
+                    slots.append(Answer(call, self._read[key], Outcome.REPEATED))
+                elif key in running and not self.is_write(call):
+                    slots.append(group.create_task(_same(running[key], call)))
+                else:
+                    running[key] = group.create_task(self._answer(call))
+                    slots.append(running[key])
+        answers = [slot if isinstance(slot, Answer) else slot.result() for slot in slots]
+        return [self._remember(answer) for answer in answers]
+
+    def refuse(self, calls: Sequence[Call]) -> list[Answer]:
+        """Answer calls that come after the model was asked for its answer."""
+        return [Answer(call, _NO_MORE_CALLS.as_result(), Outcome.FAILED) for call in calls]
+
+    def _remember(self, answer: Answer) -> Answer:
+        """Keep a read's result. A write makes what was read before it doubtful, so that may be read again."""
+        if self.is_write(answer.call):
+            self._read.clear()
+            self._substance.clear()
+            return answer
+        if answer.outcome is not Outcome.FRESH:
+            return answer
+        self._read[_key(answer.call)] = answer.result
+        substance = _substance(answer.call, answer.result)
+        if substance in self._substance:
+            return Answer(answer.call, answer.result, Outcome.REPEATED)
+        self._substance.add(substance)
+        return answer
+
+    async def _answer(self, call: Call) -> Answer:
+        outcome = Outcome.FAILED
+        try:
+            if call.problem is not None:
+                outcome = Outcome.UNREADABLE
+                raise ToolError("invalid_arguments", call.problem)
+            return Answer(call, await self._run(call), Outcome.FRESH)
+        except ToolError as error:
+            return Answer(call, jsonable(error.as_result()), outcome)
+        except Exception as error:  # noqa: BLE001 (the boundary to third-party code; the loop reports it)
+            return self._broken(call, error)
+
+    async def _run(self, call: Call) -> Any:
+        spec = self._specs.get(call.name)
+        if spec is None:
+            names = list(self._specs)
+            raise ToolError(
+                "unknown_tool", f"tool {call.name!r} does not exist; available: {', '.join(names)}", allowed=names
+            )
+        asked = {"scope": self._context.scope, "args": call.args}
+        decision = await self._services.permit(Action("tool", call.name), self._context.actor, asked)
+        if decision.verdict is Verdict.DENY:
+            raise ToolError("permission_denied", f"this user may not use the tool {call.name!r}")
+        settings = self._services.settings
+        seconds = settings.query_timeout_seconds
+        context = ToolContext(
+            turn=self._context,
+            call_id=call.id,
+            managers=self._services.managers,
+            settings=settings,
+            deadline=None if seconds is None else time.monotonic() + seconds,
+        )
+        # The tool gets a copy: events and history must show what the model asked, whatever the tool does to it.
+        return jsonable(await spec.run(jsonable(call.args), context))
+
+    def _broken(self, call: Call, error: Exception) -> Answer:
+        """Decide whose fault it was: a tool may accept more than it advertises, so its schema is consulted only now."""
+        spec = self._specs.get(call.name)
+        blame = None if spec is None else mismatch(spec.definition.input_schema, call.args)
+        if blame is not None and not self.is_write(call):
+            return Answer(call, ToolError("invalid_arguments", blame).as_result(), Outcome.FAILED)
+        return Answer(call, _INTERNAL.as_result(), Outcome.FAILED, error)
+
+
+async def _same(first: asyncio.Task[Answer], call: Call) -> Answer:
+    answer = await first
+    return Answer(call, answer.result, Outcome.REPEATED if answer.outcome is Outcome.FRESH else answer.outcome)
+
+
+def _read_arguments(request: ToolCallEvent) -> tuple[Mapping[str, Any], str | None]:
+    if request.error is not None:
+        return {}, f"the arguments could not be read: {request.error}. Call {request.name!r} again, complete."
+    args: object = request.args
+    if not isinstance(args, Mapping):
+        return {}, f"the arguments must be a JSON object, not {type(args).__name__}"
+    try:
+        return jsonable(args), None
+    except UnencodableError as error:
+        return {}, f"the arguments are not usable: {error}"
+
+
+def _key(call: Call) -> str:
+    return canonical_json([call.name, call.args, call.problem])
+
+
+def _substance(call: Call, result: Any) -> str:
+    """What a read came to, apart from its numbers: asking with another limit for the same rows is no progress.
+
+    Only top-level numbers are left out, so that equal answers to different questions stay different.
+    """
+    asked = {name: value for name, value in call.args.items() if not isinstance(value, int | float)}
+    return canonical_json([call.name, asked, result])

@@ -1,0 +1,70 @@
+"""What a turn has said so far, kept in step for its two readers: the provider's next round and the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gm_chat.engine.messages import Call, CallIds, assistant_message, assistant_row, tool_message, tool_row
+from gm_chat.engine.ports import StoredMessage
+from gm_chat.providers.base import Message
+
+__all__ = ["Transcript"]
+
+
+class Transcript:
+    """Grows by :meth:`write`, :meth:`end_round` and :meth:`answer`. Text of an unfinished round is never lost."""
+
+    def __init__(self, messages: Sequence[Message], *, provider: str) -> None:
+        self._messages = list(messages)
+        self._provider = provider
+        self._rows: list[StoredMessage] = []
+        self._ids = CallIds(call.id for message in messages for call in message.tool_calls)
+        self._shown_as: dict[str, str] = {}
+        self._text: list[str] = []
+        self.has_text = False
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """What the provider gets next: prompt, history, and this turn's finished rounds."""
+        return self._messages
+
+    @property
+    def round_text(self) -> str:
+        """The text of the running round; empty if it is blank."""
+        text = "".join(self._text)
+        return text if text.strip() else ""
+
+    @property
+    def rows(self) -> Sequence[StoredMessage]:
+        """What the store gets: this turn's messages after the user's, an unfinished round's text included."""
+        text = self.round_text
+        if not text:
+            return list(self._rows)
+        return [*self._rows, assistant_row(text, (), provider=self._provider, metadata={})]
+
+    def write(self, fragment: str) -> None:
+        """Add a fragment of the running round's text."""
+        self._text.append(fragment)
+        self.has_text = self.has_text or bool(fragment.strip())
+
+    def end_round(self, calls: Sequence[Call] = (), *, metadata: Mapping[str, Any] | None = None) -> None:
+        """Turn the round's text and the calls that will be answered into one message. Nothing said, no message."""
+        text = self.round_text
+        self._text.clear()
+        if not text and not calls:
+            return
+        claimed = [(self._ids.claim(call), call) for call in calls]
+        self._shown_as.update({call.id: id for id, call in claimed})
+        self._messages.append(assistant_message(text, claimed, provider=self._provider, metadata=metadata))
+        self._rows.append(assistant_row(text, calls, provider=self._provider, metadata=metadata or {}))
+
+    def answer(self, results: Iterable[tuple[Call, Any]]) -> None:
+        """Add the results of calls of the round that has just ended."""
+        for call, result in results:
+            self._messages.append(tool_message(self._shown_as[call.id], call.name, result))
+            self._rows.append(tool_row(call, result))
+
+    def instruct(self, text: str) -> None:
+        """Tell the model something that the user never said; it is not stored."""
+        self._messages.append(Message("user", text))

@@ -1,0 +1,80 @@
+"""The ordinary loop: the model answers, or calls tools and is asked again with their results.
+
+It always ends: rounds and failed rounds are bounded (:mod:`gm_chat.engine.limits`), and a round that brings nothing
+new is followed by the *answer round*, in which no tool can be called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final
+
+from gm_chat.engine.events import Event
+from gm_chat.engine.failures import TurnStopped
+from gm_chat.engine.limits import Next
+from gm_chat.engine.state import TurnState
+from gm_chat.providers.base import CallOptions
+
+__all__ = ["legacy_loop"]
+
+_WITH_TOOLS: Final = CallOptions()
+_ANSWER_ONLY: Final = CallOptions(tool_choice="none")
+
+_USE_TOOLS: Final = "Look the data up with the tools before you answer. Call a tool; do not write the call as text."
+_ANSWER_NOW: Final = "Answer my question in words now, from the results above."
+
+
+async def legacy_loop(turn: TurnState) -> AsyncGenerator[Event, None]:
+    """Work a turn with one provider and its tools until there is an answer."""
+    answering = False
+    recovery = _Recovery(turn)
+    while True:
+        async with aclosing(turn.complete(_ANSWER_ONLY if answering else _WITH_TOOLS)) as texts:
+            async for text in texts:
+                yield text
+
+        if not turn.completion.calls:
+            prompt = recovery.prompt()
+            turn.transcript.end_round(metadata=turn.completion.metadata)
+            if prompt is None:
+                return
+            turn.transcript.instruct(prompt)
+            answering = prompt is _ANSWER_NOW
+        elif answering:
+            for event in turn.refuse_calls():
+                yield event
+            if turn.transcript.has_text:
+                return
+            raise TurnStopped("tool_retry_limit")
+        else:
+            calls = turn.accept_calls()
+            for call in calls:
+                yield call.event
+            answers = await turn.run_calls(calls)
+            for answer in answers:
+                yield answer.event
+            answering = turn.go_on(answers) is Next.ANSWER
+
+
+class _Recovery:
+    """What ``recover_missing_tool_calls`` adds: one prompt for an answer without any tool, one for no answer after."""
+
+    def __init__(self, turn: TurnState) -> None:
+        self._turn = turn
+        enabled = turn.services.settings.recover_missing_tool_calls and turn.tools.definitions
+        self._unused = {_USE_TOOLS, _ANSWER_NOW} if enabled else set()
+
+    def prompt(self) -> str | None:
+        """Choose the prompt that the round without calls needs, once each, if a round is left for it."""
+        turn = self._turn
+        if not turn.has_called:
+            wanted = _USE_TOOLS
+        elif not turn.transcript.round_text:
+            wanted = _ANSWER_NOW
+        else:
+            return None
+        if wanted not in self._unused or turn.rounds >= turn.limits.rounds:
+            return None
+        self._unused.remove(wanted)
+        return wanted
