@@ -96,6 +96,16 @@ def _database() -> str:
 
 def _open(owner: Owner, request: TurnRequest, turn_id: str, max_messages: int) -> OpenedTurn:
     database = _database()
+    try:
+        return _accept(database, owner, request, turn_id, max_messages)
+    except IntegrityError:
+        # Most likely the owner's other first message created the conversation between our look and our insert. Once
+        # more from the start, and not from a savepoint: on MariaDB the losers of a race keep shared locks on the
+        # winner's row until they roll back, and would deadlock over it.
+        return _accept(database, owner, request, turn_id, max_messages)
+
+
+def _accept(database: str, owner: Owner, request: TurnRequest, turn_id: str, max_messages: int) -> OpenedTurn:
     with transaction.atomic(using=database):
         conversation_id, newest_id, history = _enter(database, owner, max_messages)
         turn = ChatTurn(pk=turn_id, conversation_id=conversation_id)
@@ -111,18 +121,11 @@ def _enter(database: str, owner: Owner, max_messages: int) -> tuple[int, int | N
     current = ChatConversation.objects.using(database).filter(current_key=owner.current_key)
     now = timezone.now()
     if not current.update(updated=now):
-        try:
-            with transaction.atomic(using=database):
-                created = ChatConversation(
-                    user_id=owner.user_id, session_key=owner.session_key, current_key=owner.current_key, updated=now
-                )
-                created.save(using=database, force_insert=True)
-                return created.pk, None, ()
-        except IntegrityError:
-            # The owner's other first message won the race: its conversation is there now. Anything else that broke
-            # integrity (a user deleted meanwhile) has left none, and is raised.
-            if not current.update(updated=now):
-                raise
+        created = ChatConversation(
+            user_id=owner.user_id, session_key=owner.session_key, current_key=owner.current_key, updated=now
+        )
+        created.save(using=database, force_insert=True)
+        return created.pk, None, ()
     messages = ChatMessage.objects.using(database).filter(conversation_id=current.values("pk")[:1])
     return _window(messages, max_messages) or (current.values_list("pk", flat=True).get(), None, ())
 

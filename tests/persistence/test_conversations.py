@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -286,7 +287,7 @@ class TestStatements:
 
 def summary(statements: list[str]) -> list[str]:
     """``INSERT INTO "gm_chat_chatturn" ...`` -> ``INSERT turn``."""
-    return [f"{sql.split(None, 1)[0]} {sql.split('gm_chat_chat', 1)[1].split(chr(34), 1)[0]}" for sql in statements]
+    return [f"{sql.split(None, 1)[0]} {re.split(r'gm_chat_chat(\w+)', sql)[1]}" for sql in statements]
 
 
 @pytest.mark.django_db(transaction=True)
