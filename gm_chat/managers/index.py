@@ -1,0 +1,216 @@
+"""The index of all managers: built once from every source, immutable, and masked for each actor.
+
+A mask never copies the index. It holds the actor's :class:`~gm_chat.managers.api.Visibility` and narrows a
+manager's description when it is asked for; actors with equal rights share one mask.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from gm_chat.managers.paths import find_paths, hubs_of
+from gm_chat.managers.search import SearchIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+
+    from gm_chat.managers.api import (
+        FieldInfo,
+        InputInfo,
+        ManagerInfo,
+        ManagerVisibility,
+        MutationInfo,
+        Path,
+        RelationInfo,
+        Visibility,
+    )
+
+__all__ = ["DuplicateNameError", "MaskedView", "SchemaIndex"]
+
+VIEWS_KEPT: Final = 256
+"""How many masks an index keeps: one for each set of rights that is in use."""
+
+
+class DuplicateNameError(ValueError):
+    """Two managers, or two mutations, share a name; the message names both owners."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaIndex:
+    """All exposed managers. ``notes`` say which relations were dropped because their target is not among them."""
+
+    managers: Mapping[str, ManagerInfo]
+    mutations: Mapping[str, MutationInfo]
+    notes: tuple[str, ...]
+    search: SearchIndex = field(repr=False)
+    _views: _Views = field(repr=False)
+
+    @classmethod
+    def build(cls, infos: Iterable[ManagerInfo]) -> SchemaIndex:
+        """Index the exposed ones of ``infos``; raises :class:`DuplicateNameError`."""
+        exposed: dict[str, ManagerInfo] = {}
+        for info in sorted((item for item in infos if item.exposed), key=lambda item: item.name):
+            if info.name in exposed:
+                raise DuplicateNameError(f"two managers are named {info.name!r}; names are unique over all sources")
+            exposed[info.name] = info
+        notes: list[str] = []
+        managers = {name: _without_loose_ends(info, exposed, notes) for name, info in exposed.items()}
+        mutations: dict[str, MutationInfo] = {}
+        for info in managers.values():
+            for mutation in info.mutations:
+                other = mutations.setdefault(mutation.name, mutation)
+                if other is not mutation:
+                    raise DuplicateNameError(
+                        f"{other.manager!r} and {mutation.manager!r} both offer the mutation {mutation.name!r}; "
+                        "rename one of the managers"
+                    )
+        search = SearchIndex(managers.values())
+        return cls(MappingProxyType(managers), MappingProxyType(mutations), tuple(notes), search, _Views())
+
+    def view(self, visibility: Visibility) -> MaskedView:
+        """The index as an actor with these rights sees it. Cheap: equal fingerprints share one view."""
+        return self._views.get(self, visibility)
+
+
+def _without_loose_ends(info: ManagerInfo, known: Mapping[str, ManagerInfo], notes: list[str]) -> ManagerInfo:
+    loose = [item for item in info.relations if item.target not in known]
+    if not loose:
+        return info
+    notes += [f"{info.name}.{item.name} is left out: there is no exposed manager {item.target!r}" for item in loose]
+    return _narrow(info, fields={item.name for item in info.fields}, relations=None, targets=known)
+
+
+def _narrow(
+    info: ManagerInfo,
+    *,
+    fields: Collection[str],
+    relations: Collection[str] | None,
+    targets: Container[str],
+    mutations: Collection[str] | None = None,
+) -> ManagerInfo:
+    """Keep the named members and mutations (``None``: all), relations and inputs only towards ``targets``."""
+    kept_fields = tuple(item for item in info.fields if item.name in fields)
+    kept_relations = tuple(
+        item for item in info.relations if item.target in targets and (relations is None or item.name in relations)
+    )
+    hidden = _names(info.fields, info.relations) - _names(kept_fields, kept_relations)
+    kept_mutations = [
+        narrowed
+        for item in info.mutations
+        if mutations is None or item.name in mutations
+        if (narrowed := _narrow_inputs(item, hidden, targets)) is not None
+    ]
+    return replace(info, fields=kept_fields, relations=kept_relations, mutations=tuple(kept_mutations))
+
+
+def _names(fields: Iterable[FieldInfo], relations: Iterable[RelationInfo]) -> frozenset[str]:
+    return frozenset({item.name for item in fields} | {item.name for item in relations})
+
+
+def _narrow_inputs(mutation: MutationInfo, hidden: Container[str], targets: Container[str]) -> MutationInfo | None:
+    """The mutation without inputs for hidden members; ``None`` if it requires one of them."""
+    kept: list[InputInfo] = []
+    for item in mutation.inputs:
+        identity = item.name == "id" and mutation.kind in ("update", "delete")
+        if identity or (item.name not in hidden and (item.relation is None or item.relation in targets)):
+            kept.append(item)
+        elif item.required:
+            return None
+    return mutation if len(kept) == len(mutation.inputs) else replace(mutation, inputs=tuple(kept))
+
+
+class MaskedView:
+    """The index as one actor sees it (a :class:`~gm_chat.managers.api.ManagerView`)."""
+
+    def __init__(self, index: SchemaIndex, visibility: Visibility) -> None:
+        """Made by :meth:`SchemaIndex.view`, which keeps it."""
+        self.fingerprint = visibility.fingerprint
+        self._index = index
+        self._rights: dict[str, ManagerVisibility] = {
+            name: visibility.managers[name] for name in index.managers if name in visibility.managers
+        }
+        self._masked: dict[str, ManagerInfo] = {}
+
+    def __iter__(self) -> Iterator[ManagerInfo]:
+        """Visible managers by name."""
+        return (self._mask(name) for name in self._rights)
+
+    def get(self, name: str) -> ManagerInfo | None:
+        """The visible manager of that exact name."""
+        return self._mask(name) if name in self._rights else None
+
+    def mutation(self, name: str) -> MutationInfo | None:
+        """The permitted mutation of that exact name."""
+        known = self._index.mutations.get(name)
+        info = self.get(known.manager) if known is not None else None
+        return next((item for item in info.mutations if item.name == name), None) if info is not None else None
+
+    def search(self, query: str, *, limit: int = 10) -> Sequence[ManagerInfo]:
+        """Visible managers ranked for free text; what is hidden has no influence on the ranking."""
+        return [self._mask(name) for name in self._index.search.rank(query, self._members, limit=limit)]
+
+    def find_paths(self, from_manager: str, to_manager: str, *, limit: int = 1) -> Sequence[Path]:
+        """Shortest paths over visible relations."""
+        return find_paths(self._graph, from_manager, to_manager, hubs=self._hubs, limit=limit)
+
+    def rows_may_be_hidden(self, name: str) -> bool:
+        """Whether the actor's rights may hide rows of the manager; false for one that is not visible."""
+        return name in self._rights and self._rights[name].rows_may_be_hidden
+
+    def _mask(self, name: str) -> ManagerInfo:
+        masked = self._masked.get(name)
+        if masked is None:
+            info, rights = self._index.managers[name], self._rights[name]
+            narrowed = _narrow(
+                info,
+                fields=rights.fields,
+                relations=rights.relations,
+                mutations=rights.mutations,
+                targets=self._rights,
+            )
+            masked = self._masked[name] = info if narrowed == info else narrowed
+        return masked
+
+    @cached_property
+    def _graph(self) -> dict[str, tuple[RelationInfo, ...]]:
+        return {name: self._mask(name).relations for name in self._rights}
+
+    @cached_property
+    def _hubs(self) -> frozenset[str]:
+        return hubs_of(self._graph)
+
+    @cached_property
+    def _members(self) -> dict[str, frozenset[str] | None]:
+        """For the search: each visible manager's visible members, ``None`` where that is all of them."""
+        members: dict[str, frozenset[str] | None] = {}
+        for name in self._rights:
+            whole, masked = self._index.managers[name], self._mask(name)
+            shown = _names(masked.fields, masked.relations)
+            members[name] = None if len(shown) == len(whole.fields) + len(whole.relations) else shown
+        return members
+
+
+class _Views:
+    """The masks in use, the least recently used ones dropped."""
+
+    __slots__ = ("_lock", "_views")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._views: OrderedDict[str, MaskedView] = OrderedDict()
+
+    def get(self, index: SchemaIndex, visibility: Visibility) -> MaskedView:
+        with self._lock:
+            view = self._views.get(visibility.fingerprint)
+            if view is None:
+                view = self._views[visibility.fingerprint] = MaskedView(index, visibility)
+                if len(self._views) > VIEWS_KEPT:
+                    self._views.popitem(last=False)
+            else:
+                self._views.move_to_end(visibility.fingerprint)
+            return view

@@ -1,0 +1,195 @@
+"""Which managers a free text speaks of: an inverted index over names, aliases, descriptions and members.
+
+Ranking is BM25F: a word counts by the part of the description in which it stands and by how few managers have it.
+A word that no visible manager has is taken for a typo and replaced by the nearest words that one has. At last the
+best are ranked again by how much of their name and of the question agree, so that "order" finds orders before order
+lines. What an actor may not see has no influence: rarity is counted over visible managers and members alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import math
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from gm_chat.managers.names import split_words, stem_of_manager
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from gm_chat.managers.api import FieldInfo, ManagerInfo, RelationInfo
+
+__all__ = ["SearchIndex", "singular"]
+
+NAME, ALIAS, DESCRIPTION, MEMBER = 8.0, 6.0, 3.0, 1.0
+"""What a word weighs by where it stands. Members are fields and relations, their descriptions included."""
+LENGTH_SHARE: Final = 0.5
+"""How much a long description is discounted, between 0 (not at all) and 1 (fully); BM25's ``b``."""
+SATURATION: Final = 4.0
+"""From which weight on more of the same word says little; BM25's ``k1``."""
+RERANKED: Final = 40
+MAX_WORDS: Final = 32
+MAX_LETTERS: Final = 40
+"""Longer queries and words are cut: the work stays bounded whatever the text."""
+NEAREST: Final = 3
+MIN_LIKENESS: Final = 0.66
+
+_STOP_WORDS: Final = frozenset(
+    split_words("""
+    a about all am an and any are as at be been being but by can could did do does each every find for from get give
+    had has have how i if in into is it its list many may me much my of on only or our please shall should show so
+    some tell than that the their them then there these they this those to us was we were what when where which who
+    whose why will with would you your
+    """)
+)
+
+
+def singular(word: str) -> str:
+    """Take off an English plural, lightly: ``parts``, ``companies``, ``boxes``; ``status`` and ``glass`` stay."""
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes", "zes")):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+class SearchIndex:
+    """Immutable once built; safe to use from several threads."""
+
+    def __init__(self, infos: Iterable[ManagerInfo]) -> None:
+        """Index descriptions; masks come with each query."""
+        self._own: dict[str, dict[str, float]] = defaultdict(dict)
+        """word -> manager -> weight from name, aliases and description."""
+        self._members: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+        """word -> manager -> the members that it stands in."""
+        self._labels: dict[str, list[frozenset[str]]] = {}
+        """manager -> the words of its name and of each alias."""
+        for info in infos:
+            self._add(info)
+        self._words_of: dict[str, list[str]] = defaultdict(list)
+        """trigram -> words."""
+        for word in self._own.keys() | self._members.keys():
+            for trigram in _trigrams(word):
+                self._words_of[trigram].append(word)
+
+    def _add(self, info: ManagerInfo) -> None:
+        name = _stems(stem_of_manager(info.name))
+        weights: dict[str, float] = defaultdict(float)
+        for word in _with_compounds(name):
+            weights[word] += NAME
+        for alias in info.aliases:
+            for word in _with_compounds(_stems(alias)):
+                weights[word] += ALIAS
+        description = _stems(info.description)
+        discount = 1 - LENGTH_SHARE + LENGTH_SHARE * len(description) / 12
+        for word in description:
+            weights[word] += DESCRIPTION / max(discount, 0.5)
+        for word, weight in weights.items():
+            self._own[word][info.name] = weight
+        members: dict[str, list[str]] = defaultdict(list)
+        described: list[FieldInfo | RelationInfo] = [*info.fields, *info.relations]
+        for member in described:
+            for word in dict.fromkeys(_stems(f"{member.name} {member.description}")):
+                members[word].append(member.name)
+        for word, names in members.items():
+            self._members[word][info.name] = tuple(names)
+        self._labels[info.name] = [frozenset(words) for words in (name, *map(_stems, info.aliases)) if words]
+
+    def rank(self, query: str, visible: Mapping[str, frozenset[str] | None], *, limit: int = 10) -> list[str]:
+        """Rank the visible managers for a query, best first; blank or nothing found gives ``[]``.
+
+        ``visible`` maps each visible manager to its visible members, ``None`` for all of them.
+        """
+        words = _query_words(query)
+        scores: dict[str, float] = defaultdict(float)
+        meant: list[tuple[float, frozenset[str]]] = []
+        for word in words:
+            found = self._found(word, visible)
+            readings = {word: 1.0} if found else self._near(word, visible)
+            if not found:
+                found = self._merged(readings, visible)
+            rarity = math.log(1 + (len(visible) - len(found) + 0.5) / (len(found) + 0.5))
+            meant.append((rarity, frozenset(readings)))
+            for name, weight in found.items():
+                scores[name] += rarity * weight / (SATURATION + weight)
+        best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[: max(RERANKED, limit)]
+        ranked = sorted(best, key=lambda item: (-item[1] * self._agreement(item[0], meant), item[0]))
+        return [name for name, _ in ranked[: max(limit, 0)]]
+
+    def _found(self, word: str, visible: Mapping[str, frozenset[str] | None]) -> dict[str, float]:
+        """The visible managers that have a word, with its weight in each."""
+        found = {name: weight for name, weight in self._own.get(word, {}).items() if name in visible}
+        for name, members in self._members.get(word, {}).items():
+            if name in visible:
+                shown = visible[name]
+                count = len(members) if shown is None else len(shown.intersection(members))
+                if count:
+                    found[name] = found.get(name, 0.0) + MEMBER * count
+        return found
+
+    def _near(self, word: str, visible: Mapping[str, frozenset[str] | None]) -> dict[str, float]:
+        """The nearest words that a visible manager has, with their likeness (0 to 1)."""
+        candidates = {near for trigram in _trigrams(word) for near in self._words_of.get(trigram, ())}
+        alike: list[tuple[float, str]] = []
+        matcher = difflib.SequenceMatcher(None, "", word, autojunk=False)
+        for near in candidates:
+            if abs(len(near) - len(word)) <= 3:
+                matcher.set_seq1(near)
+                likeness = matcher.ratio() if matcher.quick_ratio() >= MIN_LIKENESS else 0.0
+                if likeness >= MIN_LIKENESS:
+                    alike.append((-likeness, near))
+        near_words: dict[str, float] = {}
+        for negative, near in sorted(alike):
+            if self._found(near, visible):
+                near_words[near] = -negative
+                if len(near_words) == NEAREST:
+                    break
+        return near_words
+
+    def _merged(self, readings: Mapping[str, float], visible: Mapping[str, frozenset[str] | None]) -> dict[str, float]:
+        merged: dict[str, float] = {}
+        for near, likeness in readings.items():
+            for name, weight in self._found(near, visible).items():
+                merged[name] = max(merged.get(name, 0.0), weight * likeness**2)
+        return merged
+
+    def _agreement(self, name: str, meant: Sequence[tuple[float, frozenset[str]]]) -> float:
+        """From 1 (the question does not speak of the name) to 3 (of the name, wholly, and of nothing else)."""
+        total = sum(rarity for rarity, _ in meant) or 1.0
+        best = 0.0
+        for label in self._labels[name]:
+            hit = [(rarity, readings & label) for rarity, readings in meant]
+            of_query = sum(rarity for rarity, words in hit if words) / total
+            of_label = len(frozenset().union(*(words for _, words in hit))) / len(label)
+            best = max(best, of_label * (1 + of_query))
+        return 1 + best
+
+
+def _stems(text: str) -> list[str]:
+    return [singular(word) for word in split_words(text)]
+
+
+def _with_compounds(words: Sequence[str]) -> Iterator[str]:
+    """The words, each pair of neighbours written as one, and all of them as one."""
+    yield from words
+    compounds = {first + second for first, second in itertools.pairwise(words)}
+    if len(words) > 2:
+        compounds.add("".join(words))
+    yield from sorted(compounds)
+
+
+def _query_words(query: str) -> list[str]:
+    words = split_words(query[: MAX_WORDS * MAX_LETTERS])
+    telling = [word for word in words if word not in _STOP_WORDS]
+    stems = [singular(word[:MAX_LETTERS]) for word in telling or words]
+    distinct = list(dict.fromkeys(stems))
+    return ([stem for stem in distinct if stem != "manager"] or distinct)[:MAX_WORDS]
+
+
+def _trigrams(word: str) -> set[str]:
+    padded = f"  {word} "
+    return {padded[start : start + 3] for start in range(len(padded) - 2)}
