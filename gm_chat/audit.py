@@ -165,9 +165,15 @@ def assistant_message_event(context: TurnContext, content: str, policy: AuditPol
 
 
 def tool_call_event(
-    context: TurnContext, call_id: str, name: str, args: Mapping[str, Any], policy: AuditPolicy, *, at: float
+    context: TurnContext,
+    name: str,
+    args: Mapping[str, Any],
+    policy: AuditPolicy,
+    *,
+    at: float,
+    call_id: str | None = None,
 ) -> AuditEvent:
-    """A tool that is about to run."""
+    """A tool that is about to run; ``call_id`` is the id that clients see, where it is known."""
     return {
         **_head("tool_call", context, at),
         "call_id": call_id,
@@ -177,7 +183,7 @@ def tool_call_event(
 
 
 def tool_result_event(
-    context: TurnContext, call_id: str, name: str, result: Any, policy: AuditPolicy, *, at: float
+    context: TurnContext, name: str, result: Any, policy: AuditPolicy, *, at: float, call_id: str | None = None
 ) -> AuditEvent:
     """What the tool answered."""
     return {

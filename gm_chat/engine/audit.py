@@ -80,15 +80,19 @@ class AuditTrail:
         if self._channels and self.policy.messages:
             await self._record(audit.assistant_message_event(context, content, self.policy, at=self._now()))
 
-    async def tool_call(self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any]) -> None:
+    async def tool_call(
+        self, context: TurnContext, name: str, args: Mapping[str, Any], *, call_id: str | None = None
+    ) -> None:
         """Record a tool call; await it before the tool runs."""
         if self._channels and self.policy.tools:
-            await self._record(audit.tool_call_event(context, call_id, name, args, self.policy, at=self._now()))
+            await self._record(audit.tool_call_event(context, name, args, self.policy, at=self._now(), call_id=call_id))
 
-    async def tool_result(self, context: TurnContext, call_id: str, name: str, result: Any) -> None:
+    async def tool_result(self, context: TurnContext, name: str, result: Any, *, call_id: str | None = None) -> None:
         """Record a tool's result."""
         if self._channels and self.policy.tools:
-            await self._record(audit.tool_result_event(context, call_id, name, result, self.policy, at=self._now()))
+            await self._record(
+                audit.tool_result_event(context, name, result, self.policy, at=self._now(), call_id=call_id)
+            )
 
     async def flush(self) -> None:
         """Return when every event recorded so far was taken or given up."""

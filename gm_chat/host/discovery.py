@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import importlib_metadata
 
-from gm_chat.host.names import canonical, did_you_mean
 from gm_chat.host.problems import Failed, Origin, PluginRecord, Problem, State, attempt
 from gm_chat.plugin.markers import PROJECT_NAME
+from gm_chat.settings import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-__all__ = ["Candidate", "EntryPointLike", "Selection", "candidates_of", "choose", "installed_entry_points"]
+__all__ = ["Candidate", "EntryPointLike", "Selection", "candidates_of", "canonical", "choose", "installed_entry_points"]
 
 
 class EntryPointLike(Protocol):
@@ -121,11 +122,16 @@ def _unknown_names(candidates: Sequence[Candidate], setting: str, names: Collect
         Origin(name, "not installed", "").problem(
             "warning",
             f"the list of {setting} plugins names it, but no installed plugin or distribution has that name.",
-            hint=did_you_mean(canonical(name), known),
+            hint=suggestion(canonical(name), known),
         )
         for name in sorted(names)
         if canonical(name) not in known
     ]
+
+
+def canonical(name: str) -> str:
+    """The one spelling of a plugin's or distribution's name: ``Gm_Chat.X`` and ``gm-chat-x`` are the same."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _names(candidate: Candidate) -> set[str]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gm_chat.host.calls import Loaded
-from gm_chat.host.names import did_you_mean
 from gm_chat.host.options import read_options
 from gm_chat.host.problems import Failed, Origin, PluginRecord, Problem, State, attempt
 from gm_chat.host.validation import Inspection, contract_fault, inspect_plugin
+from gm_chat.settings import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -80,7 +80,7 @@ def settings_for_nobody(options: Mapping[str, Any], known: Sequence[str]) -> lis
         Origin(name, "not installed", "").problem(
             "warning",
             "there are settings for it, but no installed plugin has that name.",
-            hint=did_you_mean(name, known),
+            hint=suggestion(name, known),
         )
         for name in sorted(options)
         if name not in known

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from pydantic_core import ValidationError
 
-from gm_chat.host.names import did_you_mean
 from gm_chat.host.problems import Failed, attempt
 from gm_chat.plugin.errors import PluginConfigurationError
 from gm_chat.providers.base import SecretMapping
+from gm_chat.settings import suggestion
 
 __all__ = ["read_options"]
 
@@ -50,8 +50,7 @@ def _refuse_unknown_keys(options: Any, raw: Mapping[str, Any]) -> None:
     known = [parameter.name for parameter in parameters if parameter.kind is not parameter.POSITIONAL_ONLY]
     for key in raw:
         if key not in known:
-            hint = did_you_mean(key, known) or f"Known: {', '.join(known) or 'none'}."
-            raise PluginConfigurationError(f"its settings have an unknown key {key!r}. {hint}")
+            raise PluginConfigurationError(f"its settings have an unknown key {key!r}. {suggestion(key, known)}")
 
 
 def _safe_text(failed: Failed, raw: Mapping[str, Any]) -> str:

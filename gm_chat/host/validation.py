@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from gm_chat.host.names import did_you_mean, nearest
 from gm_chat.plugin import hookspecs
 from gm_chat.plugin.markers import CONTRACT_VERSION, PROJECT_NAME
+from gm_chat.settings import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -105,8 +106,8 @@ def _implementation_faults(name: str, function: Any, options: Mapping[str, Any])
     if options.get("specname") and options["specname"] != name:
         yield Fault(name, f"it stands for {options['specname']!r} (specname).", "Name the function like its hook.")
     elif spec is None:
-        meant = next(iter(nearest(name, SPECS)), None)
-        yield Fault(name, "there is no such hook.", did_you_mean(name, SPECS), meant)
+        meant = next(iter(difflib.get_close_matches(name, SPECS, n=1)), None)
+        yield Fault(name, "there is no such hook.", suggestion(name, SPECS), meant)
     if options.get("wrapper") or options.get("hookwrapper"):
         yield Fault(name, "hook wrappers are not supported: each plugin is called by itself.", None, name)
     inner = inspect.unwrap(function)
@@ -124,13 +125,10 @@ def _argument_faults(spec: HookSpec, function: Any) -> Iterator[Fault]:
             message = f"its argument {str(argument).split(':')[0]!r} would never be passed: only plain names are."
             yield Fault(spec.name, message, f"Take some of ({takes}).", spec.name)
         elif argument.name not in spec.arguments:
-            known = did_you_mean(argument.name, spec.arguments) or ""
-            message = f"the hook has no argument {argument.name!r}; it has ({takes})."
-            yield Fault(spec.name, message, known or _method_hint(argument.name), spec.name)
+            is_method = argument.name == "self"
+            hint = "Name an instance in the entry point, not a class." if is_method else None
+            message = f"the hook has no argument {argument.name!r}."
+            yield Fault(spec.name, message, hint or suggestion(argument.name, spec.arguments), spec.name)
         elif argument.default is not argument.empty:
             message = f"its argument {argument.name!r} has a default, and some versions of pluggy then leave it out."
             yield Fault(spec.name, message, "Remove the default.", spec.name)
-
-
-def _method_hint(argument: str) -> str | None:
-    return "Name an instance in the entry point, not a class." if argument == "self" else None
