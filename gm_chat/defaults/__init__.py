@@ -1,0 +1,9 @@
+"""What gm-chat itself brings, as a plugin like everybody else's.
+
+The five tools, the Django-model source, the login check for changes, the rate-limit store ``cache``, the audit sink of
+the setting ``audit.logger`` and the catalog of ``planned.catalog`` come in through the hooks that a third party uses.
+"""
+
+from gm_chat.defaults.plugin import CORE_PLUGIN, CorePlugin, core_plugins
+
+__all__ = ["CORE_PLUGIN", "CorePlugin", "core_plugins"]
