@@ -18,7 +18,9 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "gm_chat",
     "testproject.shop",
+    "testproject.chinook",
 ]
+DATABASE_ROUTERS = ["testproject.chinook.router.ChinookRouter"]
 MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
