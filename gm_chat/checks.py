@@ -1,0 +1,255 @@
+"""What ``manage.py check`` says about the chat: each finding with the line to type.
+
+Nothing here may stop the command: broken settings, plugins, declarations and providers are findings themselves.
+Only the chosen provider's SDK is imported. ``docs/settings.md`` lists the ids. (Specification: "Django system checks".)
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from django.apps import apps
+from django.conf import settings as django_settings
+from django.core import checks
+from django.urls import NoReverseMatch, get_script_prefix, resolve, reverse
+
+from gm_chat.host.problems import Failed, attempt
+from gm_chat.host.providers import resolve as resolve_provider
+from gm_chat.managers import registry
+from gm_chat.managers.schema import build_schema
+from gm_chat.settings import (
+    ChatConfigurationError,
+    get_chat_settings,
+    plain,
+    suggestion,
+    tolerated_names,
+    validate_chat_settings,
+)
+from gm_chat.settings.environment import unknown_variables
+from gm_chat.wiring import get_runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gm_chat.host import PluginHost
+    from gm_chat.managers.index import SchemaIndex
+    from gm_chat.settings import ChatSettings
+
+__all__ = ["check_chat"]
+
+_SEVERITY: Final = {"error": checks.ERROR, "warning": checks.WARNING}
+_LEVELS: Final = {
+    "debug": checks.DEBUG,
+    "info": checks.INFO,
+    "warning": checks.WARNING,
+    "error": checks.ERROR,
+    "critical": checks.CRITICAL,
+}
+_SQLITE_SECONDS: Final = 20
+
+
+def check_chat() -> list[checks.CheckMessage]:
+    """Return every finding; where the chat is not enabled, only what would keep it from being enabled."""
+    try:
+        findings = [*_unknown_names()]
+        settings = get_chat_settings()
+        if settings.enabled:
+            findings += _enabled_findings(validate_chat_settings())
+    except ChatConfigurationError as error:
+        return [*_unknown_variables(), *_invalid_settings(error)]
+    return findings
+
+
+def _enabled_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
+    index = attempt(lambda: get_runtime().index)
+    host = attempt(lambda: get_runtime().host)
+    if isinstance(host, Failed):
+        yield checks.Error(f"The chat cannot be built: {host}", id="gm_chat.E001")
+        return
+    yield from _schema(settings, index)
+    yield from _providers(settings, host)
+    yield from _plugins(host)
+    yield from _routes(settings)
+    yield from _sqlite()
+
+
+# --- E002: settings ---------------------------------------------------------------------------------------------
+
+
+def _invalid_settings(error: ChatConfigurationError) -> Iterator[checks.CheckMessage]:
+    for line in str(error).splitlines():
+        yield checks.Error(line, hint="docs/settings.md explains every setting.", id="gm_chat.E002")
+
+
+def _unknown_names() -> Iterator[checks.CheckMessage]:
+    yield from _unknown_variables()
+    for unknown in tolerated_names():
+        place = "".join(f"[{part!r}]" for part in unknown.path)
+        yield checks.Warning(
+            f"GENERAL_MANAGER['CHAT']{place} is unknown to gm_chat and left to GeneralManager.",
+            hint=unknown.hint,
+            id="gm_chat.W002",
+        )
+
+
+def _unknown_variables() -> Iterator[checks.CheckMessage]:
+    for variable, unknown in unknown_variables(os.environ):
+        yield checks.Warning(
+            f"The environment variable {variable} sets nothing: there is no such chat setting.",
+            hint=unknown.hint,
+            id="gm_chat.W001",
+        )
+
+
+# --- E001, E002: managers and mutations -------------------------------------------------------------------------
+
+
+def _schema(settings: ChatSettings, index: SchemaIndex | Failed) -> Iterator[checks.CheckMessage]:
+    missing = ChatConfigurationError.missing_graphql_schema()
+    if isinstance(index, Failed):
+        yield checks.Error(f"{missing} {index}", hint="Mend what the message names.", id="gm_chat.E001")
+        return
+    if not index.managers:
+        yield checks.Error(str(missing), hint=_first_manager(), id="gm_chat.E001")
+    elif isinstance(schema := attempt(lambda: build_schema(index.managers.values())), Failed):
+        yield checks.Error(f"{missing} {schema}", hint="Mend what the message names.", id="gm_chat.E001")
+    if unknown := [name for name in settings.allowed_mutations if name not in index.mutations]:
+        yield checks.Error(
+            str(ChatConfigurationError.unknown_allowed_mutations(", ".join(unknown))),
+            hint=" ".join(f"{name}: {suggestion(name, index.mutations)}" for name in unknown),
+            id="gm_chat.E002",
+        )
+    for manager, name in registry.warnings():
+        yield checks.Warning(
+            f"{manager} shows the field {name!r}, whose name looks like a secret.",
+            hint=f'Take "{name}" out of its fields, or add "gm_chat.W003" to SILENCED_SYSTEM_CHECKS if it is none.',
+            id="gm_chat.W003",
+        )
+
+
+def _first_manager() -> str:
+    """The lines that expose one model of this very project."""
+    ours = (model for model in apps.get_models() if not model.__module__.startswith(("django.", "gm_chat.")))
+    model = next(ours, None)
+    if model is None:
+        return "Create chat_managers.py in an app that has models, and expose one of them there."
+    name = model.__name__
+    return (
+        f"Create {apps.get_app_config(model._meta.app_label).name.replace('.', '/')}/chat_managers.py with:\n"
+        "\tfrom gm_chat.managers import expose\n"
+        f"\tfrom {model.__module__} import {name}\n"
+        f"\t{name}Manager = expose({name})"
+    )
+
+
+# --- E003, E004: providers --------------------------------------------------------------------------------------
+
+
+def _providers(settings: ChatSettings, host: PluginHost) -> Iterator[checks.CheckMessage]:
+    yield from _provider("provider", settings.provider, settings.provider_config, host)
+    if settings.planned.enabled:
+        for name in sorted({*settings.planned.roles.values()} & {*settings.provider_profiles}):
+            profile = settings.provider_profiles[name]
+            place = f"provider_profiles[{name!r}]"
+            yield from _provider(place, profile.provider, profile.provider_config, host)
+
+
+def _provider(place: str, provider: str, config: Mapping[str, Any], host: PluginHost) -> Iterator[checks.CheckMessage]:
+    spec = attempt(lambda: resolve_provider(provider, host))
+    if isinstance(spec, Failed):
+        yield _unusable(place, provider, spec.error, None)
+        return
+    check = spec.check
+    if check is not None and isinstance(outcome := attempt(lambda: check(plain(config))), Failed):
+        yield _unusable(place, provider, outcome.error, spec.required_extra)
+
+
+def _unusable(place: str, provider: str, error: BaseException, extra: str | None) -> checks.CheckMessage:
+    """E003 where something must be installed, E004 for everything else, a misspelt path included."""
+    missing = _missing_dependency(provider, error)
+    if not missing:
+        return checks.Error(
+            f"The chat's {place} {provider!r} cannot be used: {type(error).__name__}: {error}", id="gm_chat.E004"
+        )
+    extra = extra or _EXTRAS.get(provider.rpartition(".")[2])
+    hint = f'python -m pip install "gm-chat[{extra}]"' if extra else f"python -m pip install {missing}"
+    return checks.Error(
+        f"The chat's {place} {provider!r} needs a package that is not installed: {error}", hint=hint, id="gm_chat.E003"
+    )
+
+
+_EXTRAS: Final = {
+    "ollama": "chat-ollama",
+    "OllamaProvider": "chat-ollama",
+    "openai": "chat-openai",
+    "OpenAIProvider": "chat-openai",
+    "offline": "chat-offline",
+}
+"""Which extra brings a provider whose plugin is absent, so that nobody can ask it."""
+
+
+def _missing_dependency(provider: str, error: BaseException | None) -> str | None:
+    """The module that is not installed, if that is the cause and the path itself is not what is wrong."""
+    while error is not None:
+        if isinstance(error, ImportError) and error.name:
+            return None if f"{provider}.".startswith(f"{error.name}.") else error.name
+        error = error.__cause__
+    return None
+
+
+# --- plugins, routes, database ----------------------------------------------------------------------------------
+
+
+def _plugins(host: PluginHost) -> Iterator[checks.CheckMessage]:
+    for problem in host.problems:
+        code = "E010" if problem.severity == "error" else "W010"
+        text = str(replace(problem, hint=None))
+        yield checks.CheckMessage(_SEVERITY[problem.severity], text, hint=problem.hint, id=f"gm_chat.{code}")
+    for result in host.system_checks():
+        yield checks.CheckMessage(_LEVELS[result.level], result.message, hint=result.hint, id=result.id)
+
+
+def _routes(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
+    if not getattr(django_settings, "ROOT_URLCONF", None):
+        return
+    try:
+        url = reverse("gm_chat:chat")
+    except NoReverseMatch:
+        line = f'path("{settings.url.removeprefix("/")}", include("gm_chat.urls")),'
+        yield checks.Warning(
+            "The chat is enabled, but its routes are not installed.",
+            hint=f"Add to urlpatterns in {django_settings.ROOT_URLCONF}: {line}",
+            id="gm_chat.W004",
+        )
+        return
+    except Exception:  # noqa: BLE001 - a URLconf that cannot be imported is Django's own finding
+        return
+    answering = resolve("/" + url.removeprefix(get_script_prefix()))
+    if "gm_chat" not in answering.app_names:
+        yield checks.Warning(
+            f"The chat's path {url!r} is answered by another view, {answering._func_path}, which comes first.",
+            hint='Move include("gm_chat.urls") up in urlpatterns, or choose another path.',
+            id="gm_chat.W004",
+        )
+
+
+def _sqlite() -> Iterator[checks.CheckMessage]:
+    database = django_settings.DATABASES.get("default", {})
+    options: Mapping[str, Any] = database.get("OPTIONS") or {}
+    if database.get("ENGINE") != "django.db.backends.sqlite3" or "memory" in str(database.get("NAME")):
+        return
+    ready = (
+        options.get("transaction_mode") == "IMMEDIATE"
+        and options.get("timeout", 0) >= _SQLITE_SECONDS
+        and "wal" in str(options.get("init_command", "")).lower()
+    )
+    if not ready:
+        yield checks.Warning(
+            "The default database is SQLite in its standard mode: turns that run side by side fail with "
+            '"database is locked".',
+            hint='DATABASES["default"]["OPTIONS"] = {"transaction_mode": "IMMEDIATE", "timeout": 20, '
+            '"init_command": "PRAGMA journal_mode=WAL"}',
+            id="gm_chat.W005",
+        )
