@@ -15,6 +15,7 @@ from django.db import IntegrityError, OperationalError, ProgrammingError, connec
 from django.db.models import Max
 from django.utils import timezone
 
+from gm_chat.engine.history import window
 from gm_chat.engine.ports import OpenedTurn, StoredMessage
 from gm_chat.models import ChatConversation, ChatMessage, ChatTurn
 from gm_chat.persistence.owner import owner_of
@@ -24,7 +25,6 @@ from gm_chat.persistence.rows import (
     message_values,
     pack_event,
     pack_usage,
-    window_start,
 )
 from gm_chat.persistence.threads import run_db
 
@@ -53,6 +53,7 @@ class DjangoTurnStore:
     """
 
     def __init__(self) -> None:
+        """Hold no state but whether the log knows of missing tables."""
         self._said_tables_are_missing = False
 
     async def open_turn(self, request: TurnRequest, turn_id: str, *, max_messages: int) -> OpenedTurn:
@@ -136,17 +137,14 @@ def _window(messages: QuerySet[ChatMessage], limit: int) -> tuple[int, int, Sequ
     rows = list(newest_first[: max(limit, 1)])
     if not rows:
         return None
-    newest = rows[0]
-    rows.reverse()
-    start = window_start([row["role"] for row in rows])
+    conversation_id, newest_id = rows[0]["conversation_id"], rows[0]["pk"]
     if limit < 1:
-        rows = []
-    elif start is not None:
-        rows = rows[start:]
-    else:
+        return conversation_id, newest_id, ()
+    if all(row["role"] != ChatMessage.Role.USER for row in rows):
         last_question = messages.filter(role=ChatMessage.Role.USER).aggregate(last=Max("pk"))["last"]
-        rows = list(newest_first.filter(pk__gte=last_question).reverse()) if last_question is not None else []
-    return newest["conversation_id"], newest["pk"], tuple(message_from_row(row) for row in rows)
+        rows = list(newest_first.filter(pk__gte=last_question)) if last_question is not None else []
+    history = window([message_from_row(row) for row in reversed(rows)], limit)
+    return conversation_id, newest_id, tuple(history)
 
 
 def _close(turn: ClosedTurn, conversation_id: int) -> None:

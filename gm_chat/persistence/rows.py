@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from gm_chat.encoding import jsonable
 from gm_chat.engine.events import ConfirmMutation, Done, Error, Event, TextChunk, ToolCall, ToolResult
 from gm_chat.engine.ports import StoredMessage
-from gm_chat.models import ChatMessage
 from gm_chat.providers.base import TokenUsage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 __all__ = [
     "MESSAGE_COLUMNS",
@@ -21,7 +20,6 @@ __all__ = [
     "pack_event",
     "pack_usage",
     "unpack_event",
-    "window_start",
 ]
 
 MESSAGE_COLUMNS: Final = (
@@ -53,14 +51,6 @@ def message_from_row(row: Mapping[str, Any]) -> StoredMessage:
         name: row[name] or None if name in _NULLABLE_TEXT else row[name] for name in MESSAGE_COLUMNS
     }
     return StoredMessage(**values | {"tool_calls": tuple(row["tool_calls"])})
-
-
-def window_start(roles: Sequence[str]) -> int | None:
-    """Index of the first user message in ``roles`` (oldest first), ``None`` if there is none.
-
-    A window that begins there never opens in the middle of a group of tool results.
-    """
-    return next((index for index, role in enumerate(roles) if role == ChatMessage.Role.USER), None)
 
 
 def pack_usage(usage: TokenUsage) -> dict[str, Any] | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ANONYMOUS = Actor(session_key="s" * 32)
-CALL = {"id": "c1", "name": "query", "args": {"manager": "PartManager"}}
+CALL: dict[str, Any] = {"id": "c1", "name": "query", "args": {"manager": "PartManager"}}
 
 
 def request(text: str = "Hello", actor: Actor = ANONYMOUS) -> TurnRequest:
@@ -172,7 +172,8 @@ class TestOwner:
         mine = await store.open_turn(request(actor=logged_in), "t1", max_messages=20)
         other = await store.open_turn(request(), "t2", max_messages=20)
         assert mine.conversation_id != other.conversation_id
-        conversation = await ChatConversation.objects.aget(pk=mine.conversation_id)
+        conversation = await ChatConversation.objects.aget(user=user)
+        assert str(conversation.pk) == mine.conversation_id
         assert (conversation.user_id, conversation.session_key) == (user.pk, None)
 
     async def test_a_long_session_key_is_stored_as_its_digest(self, store: DjangoTurnStore) -> None:
@@ -287,7 +288,8 @@ class TestStatements:
 
 def summary(statements: list[str]) -> list[str]:
     """``INSERT INTO "gm_chat_chatturn" ...`` -> ``INSERT turn``."""
-    return [f"{sql.split(None, 1)[0]} {re.split(r'gm_chat_chat(\w+)', sql)[1]}" for sql in statements]
+    table = re.compile(r"gm_chat_chat(\w+)")
+    return [f"{sql.split(None, 1)[0]} {table.findall(sql)[0]}" for sql in statements]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gm_chat.encoding import jsonable, to_json
 from gm_chat.engine.events import ConfirmMutation, Done, Error, Event, TextChunk, ToolCall, ToolResult
 from gm_chat.engine.ports import StoredMessage
-from gm_chat.persistence.rows import message_from_row, message_values, pack_event, unpack_event, window_start
+from gm_chat.persistence.rows import message_from_row, message_values, pack_event, unpack_event
 from gm_chat.providers.base import TokenUsage
 
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)
@@ -25,7 +25,6 @@ events: st.SearchStrategy[Event] = st.one_of(
     st.builds(Done, st.builds(TokenUsage, counts, counts, counts, counts, st.booleans()), st.none() | objects),
     st.builds(Error, text, text, objects),
 )
-roles = st.lists(st.sampled_from(["user", "assistant", "tool"]))
 
 
 @given(events)
@@ -50,9 +49,3 @@ def test_absent_text_is_stored_as_empty_and_comes_back_as_absent() -> None:
     stored = message_values(StoredMessage(role="user", content="x"))
     assert (stored["tool_name"], stored["tool_call_id"], stored["provider"]) == ("", "", "")
     assert message_from_row(stored) == StoredMessage(role="user", content="x")
-
-
-@given(roles)
-def test_a_window_starts_at_the_first_user_message(rows: list[str]) -> None:
-    start = window_start(rows)
-    assert start == (rows.index("user") if "user" in rows else None)
