@@ -16,6 +16,7 @@ from django.core import checks
 from django.urls import NoReverseMatch, get_script_prefix, resolve, reverse
 
 from gm_chat.host.problems import Failed, attempt
+from gm_chat.host.providers import EXTRAS
 from gm_chat.host.providers import resolve as resolve_provider
 from gm_chat.managers import registry
 from gm_chat.managers.schema import build_schema
@@ -159,44 +160,24 @@ def _providers(settings: ChatSettings, host: PluginHost) -> Iterator[checks.Chec
 def _provider(place: str, provider: str, config: Mapping[str, Any], host: PluginHost) -> Iterator[checks.CheckMessage]:
     spec = attempt(lambda: resolve_provider(provider, host))
     if isinstance(spec, Failed):
-        yield _unusable(place, provider, spec.error, None)
+        yield _unusable(place, provider, spec.error)
         return
     check = spec.check
     if check is not None and isinstance(outcome := attempt(lambda: check(plain(config))), Failed):
         yield _unusable(place, provider, outcome.error, spec.required_extra)
 
 
-def _unusable(place: str, provider: str, error: BaseException, extra: str | None) -> checks.CheckMessage:
+def _unusable(place: str, provider: str, error: BaseException, extra: str | None = None) -> checks.CheckMessage:
     """E003 where something must be installed, E004 for everything else, a misspelt path included."""
-    missing = _missing_dependency(provider, error)
-    if not missing:
-        return checks.Error(
-            f"The chat's {place} {provider!r} cannot be used: {type(error).__name__}: {error}", id="gm_chat.E004"
-        )
-    extra = extra or _EXTRAS.get(provider.rpartition(".")[2])
-    hint = f'python -m pip install "gm-chat[{extra}]"' if extra else f"python -m pip install {missing}"
+    if not isinstance(error, ImportError):
+        return checks.Error(f"The chat's {place} cannot be used. {type(error).__name__}: {error}", id="gm_chat.E004")
+    extra = extra or EXTRAS.get(provider.rpartition(".")[2].removesuffix("Provider").lower())
+    package = f'"gm-chat[{extra}]"' if extra else error.name
     return checks.Error(
-        f"The chat's {place} {provider!r} needs a package that is not installed: {error}", hint=hint, id="gm_chat.E003"
+        f"The chat's {place} {provider!r} needs a package that is not installed: {error}",
+        hint=f"python -m pip install {package}" if package else None,
+        id="gm_chat.E003",
     )
-
-
-_EXTRAS: Final = {
-    "ollama": "chat-ollama",
-    "OllamaProvider": "chat-ollama",
-    "openai": "chat-openai",
-    "OpenAIProvider": "chat-openai",
-    "offline": "chat-offline",
-}
-"""Which extra brings a provider whose plugin is absent, so that nobody can ask it."""
-
-
-def _missing_dependency(provider: str, error: BaseException | None) -> str | None:
-    """The module that is not installed, if that is the cause and the path itself is not what is wrong."""
-    while error is not None:
-        if isinstance(error, ImportError) and error.name:
-            return None if f"{provider}.".startswith(f"{error.name}.") else error.name
-        error = error.__cause__
-    return None
 
 
 # --- plugins, routes, database ----------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import pytest
@@ -104,8 +104,7 @@ def test_sections_equal_plain_mappings_of_their_values() -> None:
     assert settings.audit != {**audit, "level": "all"}
     assert settings.audit != 5
     assert settings == build(audit={"redact_fields": ("a",)}, provider_config={"stop": ["x"], "options": {"n": 1}})
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(settings)
+    assert not isinstance(settings, Hashable)
 
 
 def test_nothing_can_be_changed_at_any_depth() -> None:
