@@ -1,0 +1,34 @@
+"""Fixtures for the tests of plugins. pytest loads this module wherever gm-chat is installed, so it imports nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gm_chat.host import PluginHost
+
+# Gives the ready tests the explanations that pytest adds to a failing `assert`; imports nothing.
+pytest.register_assert_rewrite("gm_chat.testing.hook_contracts", "gm_chat.testing.contract")
+
+__all__ = ["inline_database", "make_host"]
+
+
+@pytest.fixture
+def make_host() -> Callable[..., PluginHost]:
+    """See :func:`gm_chat.testing.make_host`."""
+    from gm_chat.testing.hosts import make_host as build  # lazy: see the module's docstring
+
+    return build
+
+
+@pytest.fixture
+def inline_database() -> Iterator[None]:
+    """Let the chat's database work see the test's own transaction (``django_db`` without ``transaction=True``)."""
+    from gm_chat.persistence import threads  # lazy: see the module's docstring
+
+    with threads.inline_database():
+        yield
