@@ -28,7 +28,7 @@ class GmChatConfig(AppConfig):
         from gm_chat.providers.base import set_default_config_source
         from gm_chat.routes import install
 
-        register(run_checks)
+        register(run_checks, "gm_chat")
         set_default_config_source(provider_config)
         install()
 
