@@ -79,9 +79,10 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """How a turn ended: ``state`` and, for a failed one, the public error code."""
+    """How a turn ended: ``state``, for a failed one the public error code, and what the assistant said."""
 
     state: Literal["done", "failed", "cancelled", "paused"]
     code: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0
+    text: str = ""

@@ -1,0 +1,84 @@
+"""Which provider serves a turn, and how the engine may call it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from gm_chat.engine.ports import ProviderHandle
+from gm_chat.host import PluginHost
+from gm_chat.host.providers import resolve
+from gm_chat.persistence.threads import run_db
+from gm_chat.plugin import ProviderSpec, TurnContext
+from gm_chat.providers.base import CallOptions, ChatEvent, Message, Provider, ToolDefinition
+from gm_chat.settings import ChatConfigurationError, ChatSettings
+
+__all__ = ["DEFAULT_CANDIDATE", "build_provider"]
+
+DEFAULT_CANDIDATE: Final = "default"
+"""What ``gm_chat_select_provider`` sees for the settings' ``provider``, beside the names of the profiles."""
+
+TIMEOUT_SECONDS: Final = 60.0
+STREAM_TIMEOUT_SECONDS: Final = 30.0
+
+
+async def build_provider(settings: ChatSettings, host: PluginHost, context: TurnContext) -> ProviderHandle:
+    """Select by the plugins' hook, else take the settings' provider; build it off the event loop.
+
+    Building may import a vendor's SDK, which takes up to two seconds the first time.
+    """
+    chosen = None
+    if host.implementing("gm_chat_select_provider"):
+        candidates = (DEFAULT_CANDIDATE, *(name for name in settings.provider_profiles if name != DEFAULT_CANDIDATE))
+        chosen = await run_db(host.select_provider, context, candidates)
+    if chosen is None or chosen == DEFAULT_CANDIDATE:
+        return await asyncio.to_thread(_build, settings.provider, settings.provider_config, host, own=False)
+    profile = settings.provider_profiles[chosen]
+    return await asyncio.to_thread(_build, profile.provider, profile.provider_config, host, own=True)
+
+
+def _build(provider: str, config: Mapping[str, Any], host: PluginHost, *, own: bool) -> ProviderHandle:
+    """Build from a profile's ``own`` configuration, or without arguments: the provider then reads the settings."""
+    spec = resolve(provider, host)
+    built = spec.build(config if own else None)
+    return ProviderHandle(
+        name=spec.name,
+        complete=_caller(spec, built),
+        timeout_seconds=_seconds(config, "timeout_seconds", TIMEOUT_SECONDS),
+        stream_timeout_seconds=_seconds(config, "stream_timeout_seconds", STREAM_TIMEOUT_SECONDS),
+    )
+
+
+def _caller(spec: ProviderSpec, provider: Provider) -> Any:
+    """Give the provider the options that it declares, and do without the others.
+
+    A provider that has no ``tool_choice`` is asked for words by getting no tools.
+    """
+    complete: Any = provider.complete
+
+    def call(messages: list[Message], tools: list[ToolDefinition], options: CallOptions) -> AsyncIterator[ChatEvent]:
+        offered = tools
+        if options.tool_choice == "none" and "tool_choice" not in spec.capabilities:
+            offered = []
+        if not spec.capabilities:
+            return complete(messages, offered)  # type: ignore[no-any-return]  # the contract's AsyncIterator
+        unset = CallOptions()
+        known = {
+            name: getattr(unset, name)
+            for name in ("tool_choice", "response_format", "deadline")
+            if name not in spec.capabilities
+        }
+        return complete(messages, offered, options=replace(options, **known))  # type: ignore[no-any-return]  # as above
+
+    return call
+
+
+def _seconds(config: Mapping[str, Any], key: str, default: float) -> float:
+    value = config.get(key)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise ChatConfigurationError(f"provider_config[{key!r}] is {value!r}; it must be a positive number of seconds")
+    return float(value)

@@ -1,0 +1,134 @@
+"""The frozen Runtime, and the one that serves this process."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from django.core.signals import setting_changed
+
+from gm_chat.audit import AuditPolicy
+from gm_chat.defaults import core_plugins
+from gm_chat.engine import TurnRunner
+from gm_chat.engine.audit import AuditTrail
+from gm_chat.engine.ports import ProviderHandle, TurnObserver, TurnStore
+from gm_chat.host import PluginHost
+from gm_chat.loops import legacy_loop
+from gm_chat.managers.api import ManagerService
+from gm_chat.managers.index import SchemaIndex
+from gm_chat.managers.service import DataService
+from gm_chat.persistence.conversations import DjangoTurnStore
+from gm_chat.persistence.threads import run_db
+from gm_chat.plugin import Action, Actor, Decision, ToolSpec, TurnContext
+from gm_chat.settings import ChatSettings, get_chat_settings
+from gm_chat.tools.direct import direct_tools
+from gm_chat.wiring.observer import Observer
+from gm_chat.wiring.provider import build_provider
+
+__all__ = ["Runtime", "get_runtime", "reset_runtime"]
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Everything a turn needs, built from the settings once; satisfies ``engine.ports.TurnServices``.
+
+    The schema index is built when it is first asked for: a manager source that fails must not keep
+    ``manage.py gm_chat_plugins`` from naming it.
+    """
+
+    settings: ChatSettings
+    host: PluginHost
+    store: TurnStore = field(default_factory=DjangoTurnStore)
+    new_id: Callable[[], str] = _new_id
+    runner: TurnRunner = field(init=False, repr=False, compare=False)
+    audit: AuditTrail = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # One runner and one trail per Runtime, whoever asks first: a cached property could be built twice by two threads.
+        object.__setattr__(self, "runner", TurnRunner(self, legacy_loop))
+        object.__setattr__(self, "audit", AuditTrail(self.host.audit_sinks, AuditPolicy.from_settings(self.settings.audit)))
+
+    @classmethod
+    def build(cls, settings: ChatSettings) -> Runtime:
+        """Load the plugins that ``settings`` allow and compose."""
+        host = PluginHost.build(
+            core=core_plugins(settings),
+            disabled=settings.disabled_plugins,
+            enabled=settings.enabled_plugins,
+            options=settings.plugins,
+        )
+        return cls(settings, host)
+
+    @cached_property
+    def index(self) -> SchemaIndex:
+        """Every manager of every source. Raises what a source's ``describe()`` raises."""
+        return SchemaIndex.build(info for source in self.host.manager_sources for info in source.describe())
+
+    @cached_property
+    def managers(self) -> ManagerService:
+        """Reads and writes of application data, as a given actor."""
+        return DataService(self.index, self.host.manager_sources)
+
+    @cached_property
+    def observer(self) -> TurnObserver:
+        """Signals, plugins' observers and the audit trail, as one."""
+        return Observer(self.host, self.audit)
+
+    async def permit(self, action: Action, actor: Actor, context: Mapping[str, Any]) -> Decision:
+        """Ask all permission checks; one denial wins."""
+        return await self.host.permit(action, actor, context)
+
+    async def provider_for(self, context: TurnContext) -> ProviderHandle:
+        """Select and build the turn's provider."""
+        return await build_provider(self.settings, self.host, context)
+
+    async def tools_for(self, context: TurnContext) -> Sequence[ToolSpec]:
+        """The core's tools first, then the direct ones, then the plugins'; what plugins filter out is gone."""
+        tools = list(self.host.tools)
+        if self.settings.tool_strategy == "direct":
+            view = await self.managers.view(context.actor)
+            tools += direct_tools(view)
+        if not self.host.implementing("gm_chat_filter_tools"):
+            return tools
+        return await run_db(self.host.filter_tools, context, tools)
+
+    def prompt_sections(self, context: TurnContext) -> Sequence[str]:
+        """Plugins' sections for the system prompt."""
+        return self.host.prompt_sections(context)
+
+
+_lock = threading.Lock()
+_runtime: Runtime | None = None
+
+
+def get_runtime() -> Runtime:
+    """The process's Runtime, built on first use. Raises ``ChatConfigurationError`` if the settings are invalid."""
+    global _runtime
+    runtime = _runtime
+    if runtime is None:
+        with _lock:
+            runtime = _runtime or Runtime.build(get_chat_settings())
+            _runtime = runtime
+    return runtime
+
+
+def reset_runtime() -> None:
+    """Drop the process's Runtime; turns that run keep theirs. For tests that change more than Django's settings."""
+    global _runtime
+    with _lock:
+        _runtime = None
+
+
+def _forget(*, setting: str, **_: Any) -> None:
+    if setting in {"GM_CHAT", "GENERAL_MANAGER", "INSTALLED_APPS"}:
+        reset_runtime()
+
+
+setting_changed.connect(_forget, dispatch_uid="gm_chat.wiring")
