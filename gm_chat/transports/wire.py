@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gm_chat.providers.base import TokenUsage
 
-__all__ = ["BadMessage", "envelope", "event_object", "logged_object", "message_text"]
+__all__ = ["BadMessage", "envelope", "event_object", "logged_object", "message_text", "usable_text"]
 
 
 class BadMessage(ValueError):  # noqa: N818 - named after its public code
@@ -32,7 +32,7 @@ class BadMessage(ValueError):  # noqa: N818 - named after its public code
 def message_text(body: bytes, *, max_characters: int) -> str:
     """Return the text of ``{"text": "..."}``, or raise :class:`BadMessage` for anything else.
 
-    Unknown keys are ignored. NUL and lone surrogates, which no database or provider takes, become U+FFFD.
+    Unknown keys are ignored.
     """
     try:
         payload = json.loads(body.decode("utf-8"))
@@ -44,7 +44,14 @@ def message_text(body: bytes, *, max_characters: int) -> str:
         raise BadMessage('The body is not JSON. Send an object like {"text": "..."}.') from None
     if not isinstance(payload, dict):
         raise BadMessage('The body must be a JSON object like {"text": "..."}.')
-    text = payload.get("text")
+    return usable_text(payload.get("text"), max_characters=max_characters)
+
+
+def usable_text(text: object, *, max_characters: int) -> str:
+    """Return ``text`` if it is a message, or raise :class:`BadMessage`.
+
+    NUL and lone surrogates, which no database or provider takes, become U+FFFD.
+    """
     if not isinstance(text, str) or not text.strip():
         raise BadMessage(PUBLIC_MESSAGES["bad_message"])
     if len(text) > max_characters:

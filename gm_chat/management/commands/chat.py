@@ -1,0 +1,163 @@
+"""``manage.py chat ["question"]``: the chat in a terminal, over the same turns as every other transport."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import re
+import sys
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError
+from django.core.management.color import supports_color
+
+from gm_chat.encoding import to_json
+from gm_chat.engine.events import ConfirmMutation, Done, Error, TextChunk, ToolCall, ToolResult
+from gm_chat.engine.ports import TurnRequest
+from gm_chat.plugin import Actor
+from gm_chat.transports.turns import follow
+from gm_chat.transports.wire import BadMessage, logged_object, usable_text
+from gm_chat.wiring import Runtime, get_runtime
+
+if TYPE_CHECKING:
+    import argparse
+
+    from gm_chat.engine.events import LoggedEvent
+
+__all__ = ["Command"]
+
+INTERRUPTED: Final = 130
+LINE_LENGTH: Final = 120
+# What a terminal would obey instead of showing: the text may quote a row of data.
+CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Command(BaseCommand):
+    """Without a question it prompts, turn after turn. Ctrl-C stops a turn; a second one, or one at the prompt, leaves.
+
+    Without ``--user`` the actor is nobody, with a conversation of its own per login name of the operating system, and
+    sees public managers only.
+    """
+
+    help = 'Ask the chat: manage.py chat "Which parts use aluminium?"'
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Take the question, whose rights to use, and the form of the output."""
+        parser.add_argument("question", nargs="?", help="Without it, questions are read one by one.")
+        parser.add_argument(
+            "--user", metavar="USERNAME", help="Ask with the rights, and in the conversation, of a user."
+        )
+        parser.add_argument("--json", action="store_true", help="Print the turn's events, one JSON object a line.")
+
+    def handle(self, *_args: Any, question: str | None, user: str | None, json: bool, **options: Any) -> None:
+        """Answer one question, or prompt for them."""
+        self._json = json
+        self._within_line = False
+        self._dim = not options["no_color"] and (options["force_color"] or supports_color())
+        actor = _actor(user)
+        if user is None and not json:
+            self._note("Asking as nobody, who sees public managers only. Ask as somebody with --user USERNAME.")
+        runtime = get_runtime()
+        with asyncio.Runner() as loop:
+            if question is None:
+                self._prompt(loop, runtime, actor)
+                return
+            try:
+                failure = self._ask(loop, runtime, actor, question)
+            except KeyboardInterrupt:
+                self._note("Stopped.")
+                sys.exit(INTERRUPTED)
+        if failure is not None:
+            raise CommandError(failure)
+
+    def _prompt(self, loop: asyncio.Runner, runtime: Runtime, actor: Actor) -> None:
+        with suppress(ImportError):
+            import readline  # noqa: F401 - importing it gives input() a history; not every platform has it
+        while True:
+            try:
+                question = input("> ")
+            except (EOFError, KeyboardInterrupt):
+                self.stdout.write()
+                return
+            if not question.strip():
+                continue
+            try:
+                failure = self._ask(loop, runtime, actor, question)
+            except KeyboardInterrupt:
+                self._note("Stopped.")
+                continue
+            if failure is not None:
+                self.stderr.write(failure)
+
+    def _ask(self, loop: asyncio.Runner, runtime: Runtime, actor: Actor, question: str) -> str | None:
+        """Run one turn; return what went wrong, in words. Ctrl-C cancels it and raises ``KeyboardInterrupt``."""
+        try:
+            text = usable_text(question, max_characters=runtime.settings.max_message_characters)
+        except BadMessage as error:
+            return str(error)
+        request = TurnRequest(actor=actor, text=text, transport="terminal", scope={"type": "terminal"})
+        return loop.run(self._follow(runtime, request))
+
+    async def _follow(self, runtime: Runtime, request: TurnRequest) -> str | None:
+        failure = None
+        async with aclosing(follow(runtime.runner, request)) as events:
+            async for logged in events:
+                if self._json:
+                    self.stdout.write(to_json(logged_object(logged)))
+                else:
+                    self._show(logged)
+                if isinstance(logged.event, Error):
+                    failure = _in_words(logged.event)
+        return failure
+
+    def _show(self, logged: LoggedEvent) -> None:
+        match logged.event:
+            case TextChunk(content):
+                self._within_line = not content.endswith("\n")
+                self.stdout.write(CONTROL.sub("", content), ending="")
+                self.stdout.flush()
+            case ToolCall(name=name, args=args):
+                line = f"{name} {to_json(args)}"
+                self._note(line if len(line) <= LINE_LENGTH else line[: LINE_LENGTH - 1] + "…")
+            case ConfirmMutation(mutation=mutation):
+                self._note(f"{mutation} waits for an approval, which a terminal cannot give.")
+            case Done() | Error():
+                self._end_line()
+            case ToolResult():
+                pass
+
+    def _end_line(self) -> None:
+        if self._within_line:
+            self.stdout.write()
+            self.stdout.flush()
+        self._within_line = False
+
+    def _note(self, line: str) -> None:
+        """A line beside the answer: on standard error, so that the output is the answer alone."""
+        self._end_line()
+        line = CONTROL.sub("", line)
+        self.stderr.write(f"\x1b[2m{line}\x1b[0m" if self._dim else line, lambda text: text)
+
+
+def _actor(username: str | None) -> Actor:
+    if username is None:
+        return Actor(session_key=f"terminal-{getpass.getuser()}")
+    users = get_user_model()
+    try:
+        user = users._default_manager.get(**{users.USERNAME_FIELD: username})
+    except users.DoesNotExist:
+        raise CommandError(f"There is no user {username!r}.") from None
+    if not user.is_active:
+        raise CommandError(f"The user {username!r} is not active.")
+    return Actor(user_id=str(user.pk), user=user)
+
+
+def _in_words(error: Error) -> str:
+    words = [error.message]
+    if "retry_after_seconds" in error.details:
+        words.append(f"Try again in {error.details['retry_after_seconds']} seconds.")
+    if "correlation_id" in error.details:
+        words.append(f"The log has the cause under {error.details['correlation_id']}.")
+    return f"{' '.join(words)} ({error.code})"
