@@ -1,0 +1,51 @@
+"""The entry point: what it offers, and what it costs to import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import pytest
+from gm_chat_provider_ollama import OllamaProvider, plugin
+
+from gm_chat.plugin import CONTRACT_VERSION
+from gm_chat.providers.ollama import OllamaDependencyImportError
+
+
+def test_the_entry_point_is_this_module() -> None:
+    (entry,) = [item for item in entry_points(group="gm_chat") if item.name == "ollama"]
+    assert entry.load() is plugin
+    assert plugin.GM_CHAT_CONTRACT == CONTRACT_VERSION
+
+
+def test_the_spec() -> None:
+    (spec,) = plugin.gm_chat_providers()
+    assert (spec.name, spec.required_extra) == ("ollama", "chat-ollama")
+    assert spec.capabilities == OllamaProvider.capabilities == {"tool_choice", "response_format"}
+    assert isinstance(spec.build({"model": "x"}), OllamaProvider)
+    assert isinstance(spec.build(None), OllamaProvider)
+    assert spec.check is not None
+    spec.check({})
+
+
+@pytest.mark.parametrize("module", ["gm_chat_provider_ollama", "gm_chat_provider_ollama.plugin"])
+def test_importing_it_imports_no_sdk(module: str) -> None:
+    code = (
+        f"import sys, {module}\n"
+        "from gm_chat_provider_ollama import OllamaProvider\n"
+        "OllamaProvider.from_config({})\n"
+        "print(sorted({'ollama', 'httpx', 'django'} & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+async def test_without_the_sdk_the_error_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ollama", None)
+    monkeypatch.delitem(sys.modules, "gm_chat_provider_ollama.sdk", raising=False)
+    monkeypatch.delattr("gm_chat_provider_ollama.sdk", raising=False)
+    with pytest.raises(OllamaDependencyImportError, match=r"pip install 'gm-chat\[chat-ollama\]'"):
+        OllamaProvider.check_configuration({})
+    with pytest.raises(OllamaDependencyImportError):
+        await anext(OllamaProvider.from_config({}).complete([], []))
