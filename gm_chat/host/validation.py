@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from dataclasses import dataclass
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.plugin import hookspecs
@@ -96,7 +96,8 @@ def _unmarked(plugin: object, name: str) -> Iterator[Fault]:
     if not name.startswith(_PREFIX):
         return
     value = inspect.getattr_static(plugin, name, None)
-    if inspect.isfunction(value) and value.__module__ == getattr(plugin, "__name__", plugin.__module__):
+    home = plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__module__
+    if inspect.isfunction(value) and value.__module__ == home:  # imported functions are somebody else's
         hint = f"Write @hookimpl above {name}, or give the function a name that does not start with {_PREFIX!r}."
         yield Fault(name, "it is not marked with @hookimpl and would never be called.", hint, name)
 
