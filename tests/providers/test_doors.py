@@ -1,0 +1,84 @@
+"""The dotted names of the specification: found lazily, clear when a plugin is missing."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import gm_chat.providers
+from gm_chat.providers import ollama, openai
+from gm_chat.providers.base import BaseLLMProvider
+from gm_chat.providers.door import plugin_attribute
+
+DOORS = [
+    ("OpenAIProvider", openai, "gm_chat_provider_openai", openai.OpenAIDependencyImportError, "chat-openai"),
+    ("OllamaProvider", ollama, "gm_chat_provider_ollama", ollama.OllamaDependencyImportError, "chat-ollama"),
+]
+
+
+@pytest.mark.parametrize(("name", "door", "package", "missing", "extra"), DOORS)
+def test_a_name_leads_to_the_plugins_class(name, door, package, missing, extra) -> None:
+    plugin = pytest.importorskip(package)
+    assert getattr(door, name) is getattr(gm_chat.providers, name) is getattr(plugin, name)
+    assert issubclass(getattr(door, name), BaseLLMProvider)
+    assert name in door.__all__
+    assert name in gm_chat.providers.__all__
+
+
+@pytest.mark.parametrize(("name", "door", "package", "missing", "extra"), DOORS)
+def test_without_the_plugin_the_error_holds_the_line_to_type(
+    name, door, package, missing, extra, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = importlib.import_module
+
+    def without_plugin(module: str, package_: str | None = None) -> object:
+        if module == package:
+            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+        return real(module, package_)
+
+    monkeypatch.setattr(importlib, "import_module", without_plugin)
+    for module in (door, gm_chat.providers):
+        with pytest.raises(missing, match=rf"pip install 'gm-chat\[{extra}\]'") as caught:
+            getattr(module, name)
+        assert isinstance(caught.value, ImportError)
+
+
+def test_an_import_that_fails_inside_a_plugin_stays_what_it_is(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gm_chat_broken_plugin.py").write_text("import gm_chat_no_such_module\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ModuleNotFoundError, match="gm_chat_no_such_module") as caught:
+        plugin_attribute("gm_chat_broken_plugin", "X", missing=openai.OpenAIDependencyImportError, extra="x")
+    assert type(caught.value) is ModuleNotFoundError
+
+
+@pytest.mark.parametrize("module", [gm_chat.providers, openai, ollama])
+def test_other_names_are_no_attributes(module) -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'NoSuchProvider'"):
+        module.NoSuchProvider  # noqa: B018 - the access is what is tested
+
+
+def test_the_error_classes_need_no_plugin_and_no_sdk() -> None:
+    code = (
+        "import sys\n"
+        "from gm_chat.providers.openai import OpenAIDependencyImportError\n"
+        "from gm_chat.providers.ollama import OllamaBaseUrlError, OllamaDependencyImportError\n"
+        "heavy = {'openai', 'ollama', 'httpx', 'httpx2', 'django', 'pluggy', 'gm_chat_provider_openai'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "shown"),
+    [("ftp://x", "'ftp://x'"), (None, "None"), ("http://user:secret@x", "<str with credentials>")],
+)
+def test_the_error_of_an_address(base_url, shown) -> None:
+    error = ollama.OllamaBaseUrlError(base_url)
+    assert isinstance(error, ValueError)
+    assert error.base_url == base_url
+    assert shown in str(error)
+    assert "secret" not in str(error)

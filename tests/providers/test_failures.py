@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from gm_chat.providers.base import (
+    ProviderAuthenticationError,
+    ProviderContextError,
+    ProviderError,
+    ProviderOverloadedError,
+    ProviderQuotaError,
+    ProviderTimeoutError,
+)
+from gm_chat.providers.failures import error_for_status, parse_retry_after
+
+NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("17", 17.0),
+        ("0", 0.0),
+        ("1.5", 1.5),
+        (" 3 ", 3.0),
+        ("Sun, 29 Nov 2026 12:00:30 GMT", 30.0),
+        ("Sun, 29 Nov 2026 12:00:30 -0000", 30.0),
+        ("Sunday, 29-Nov-26 12:00:30 GMT", 30.0),
+        ("Sun, 29 Nov 2026 11:00:00 GMT", 0.0),
+        (None, None),
+        ("", None),
+        ("soon", None),
+        ("-5", None),
+        ("nan", None),
+        ("inf", None),
+        ("1e999", None),
+        ("17s", None),
+        ("Sun, 99 Nov 2026 12:00:30 GMT", None),
+        ("Sun, 29 Nov 99999 12:00:30 GMT", None),
+    ],
+)
+def test_retry_after(value, seconds) -> None:
+    assert parse_retry_after(value, now=NOW) == seconds
+
+
+def test_retry_after_knows_the_time() -> None:
+    assert parse_retry_after("Fri, 01 Jan 2100 00:00:00 GMT") > 0
+
+
+@pytest.mark.parametrize(
+    ("status", "detail", "kind"),
+    [
+        (400, "no such parameter", ProviderError),
+        (400, "This model's maximum context length is 4096 tokens", ProviderContextError),
+        (400, "prompt is too long: 200000 tokens", ProviderContextError),
+        (422, "the context window is full", ProviderContextError),
+        (500, "cannot allocate the context window", ProviderError),
+        (401, "", ProviderAuthenticationError),
+        (403, "", ProviderAuthenticationError),
+        (404, "no such model", ProviderError),
+        (408, "", ProviderTimeoutError),
+        (413, "", ProviderContextError),
+        (429, "", ProviderQuotaError),
+        (500, "", ProviderError),
+        (502, "", ProviderError),
+        (503, "", ProviderOverloadedError),
+        (504, "", ProviderTimeoutError),
+        (529, "", ProviderOverloadedError),
+        (599, "", ProviderError),
+    ],
+)
+def test_the_error_of_a_status(status, detail, kind) -> None:
+    error = error_for_status(status, detail, retry_after=2.0)
+    assert type(error) is kind
+    assert str(error) == f"HTTP {status}: {detail}"
+    assert error.retry_after == 2.0
+
+
+def test_a_page_is_shortened() -> None:
+    assert str(error_for_status(502, "x" * 10_000)) == "HTTP 502: " + "x" * 500 + "…"
