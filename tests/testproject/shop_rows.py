@@ -46,7 +46,9 @@ def fill_shop(*, seed: int = 7, parts: int = 40) -> dict[str, Any]:
             )
         if random_.random() < 0.6:
             shop.Placement.objects.create(shelf=f"S{random_.randint(1, 4)}", part=part, quantity=random_.randint(0, 9))
-        shop.Announcement.objects.create(title="news", published_on=date(2024, 1, 1), about=random_.choice([part, None]))
+        shop.Announcement.objects.create(
+            title="news", published_on=date(2024, 1, 1), about=random_.choice([part, None])
+        )
     _projects_and_orders(random_, rows, [staff, plain, None])
     boss = None
     for number in range(8):

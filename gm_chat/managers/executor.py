@@ -1,0 +1,324 @@
+"""Runs a :class:`QueryPlan` over Django models: ``values_list`` querysets, stitched in Python.
+
+One statement for the plan's own rows with everything to-one joined in, one for each to-many relation whatever the
+number of rows, one for each manager whose computed fields need instances, and a count only where the page does not
+prove the total. Rows that the actor may not see are absent at every hop: a to-one relation to one is null.
+
+Values come out in JSON types, by the rules of :mod:`gm_chat.encoding`. A field with choices gives the stored value;
+the labels are part of the schema.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import connections
+from django.db.models import Exists, ExpressionWrapper, F, Field, Model, OuterRef, QuerySet, Window
+from django.db.models.functions import DenseRank, RowNumber
+
+from gm_chat.encoding import jsonable
+from gm_chat.managers.api import FieldType, Path, QueryPage, QueryPlan, RelationSelection, Selection
+from gm_chat.managers.deadline import guard
+from gm_chat.managers.rows import Link, Scope, link_of, pk_names
+
+if TYPE_CHECKING:
+    from gm_chat.managers.binding import Binding, ComputedField, RelationBinding
+    from gm_chat.plugin import Actor
+
+__all__ = ["execute_plan"]
+
+_RANK: Final = "gm_chat_rank"
+_PARENT: Final = "gm_chat_parent"
+_UNBOUNDED: Final = 2**31
+_encode: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
+Row = dict[str, Any]
+Columns = Sequence[Sequence[Any]]
+Convert = Callable[[Any], Any]
+
+
+def execute_plan(
+    plan: QueryPlan, bindings: Mapping[str, Binding], actor: Actor, *, deadline: float | None = None
+) -> QueryPage:
+    """Run a plan under the actor's rights. Blocking. Raises ``ToolError("timeout")`` at the deadline.
+
+    ``deadline`` is a ``time.monotonic()`` value that bounds all statements of the call together.
+    """
+    scope = Scope(bindings, actor)
+    rows = scope.rows(plan.manager)
+    with guard(rows.db, deadline):
+        return _run(plan, scope, rows)
+
+
+def _run(plan: QueryPlan, scope: Scope, rows: QuerySet[Any]) -> QueryPage:
+    matching = rows.filter(scope.condition(plan.where, plan.manager)) if plan.where.parts else rows
+    level = _Level(scope, plan.manager, plan.selection)
+    order = scope.order(plan.order, plan.manager)
+    wanted = matching.order_by(*order)[plan.offset : plan.offset + plan.limit + 1]
+    if plan.order and level.probes and _can_look_up_late(rows):
+        # The database computes a row's columns before it sorts: sort keys alone, then probe only the page's rows.
+        wanted = rows.filter(pk__in=wanted.values("pk")).order_by(*order)
+    page = level.fetch(wanted)
+    fetched = len(page)
+    total = plan.offset + fetched
+    if fetched > plan.limit or (fetched == 0 and plan.offset):
+        total = max(matching.count(), total if fetched else 0)
+    cuts: set[Path] = set()
+    data = level.assemble(page[: plan.limit], (), cuts)
+    kept = _fitting(data, plan.max_bytes)
+    return QueryPage(
+        data=data[:kept],
+        total_count=total,
+        has_more=plan.offset + kept < total,
+        truncated=kept < len(data),
+        cut_lists=tuple(sorted(cuts)),
+    )
+
+
+def _can_look_up_late(rows: QuerySet[Any]) -> bool:
+    features: Any = connections[rows.db].features
+    return bool(features.allow_sliced_subqueries_with_in) and len(pk_names(rows.model)) == 1
+
+
+def _fitting(data: Sequence[Row], budget: int | None) -> int:
+    """How many leading rows fit into ``budget`` bytes of JSON; rows are dropped whole, never cut."""
+    if budget is None:
+        return len(data)
+    used = 2
+    for index, row in enumerate(data):
+        used += len(_encode(row).encode("utf-8", "replace")) + 1
+        if used > budget:
+            return index
+    return len(data)
+
+
+# --- one statement ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Many:
+    """A to-many relation of a shape: where the parents' keys stand, and the level that fetches the rows.
+
+    ``overflows`` is the position of a flag that the parents' statement brings along: more than ``limit`` rows stand
+    behind this parent. Ranking rows costs as much as fetching them, so only a page with such a parent ranks.
+    """
+
+    name: str
+    parent: int
+    overflows: int
+    limit: int
+    rows: QuerySet[Any]
+    link: Link
+    order: Sequence[str]
+    level: _Level
+
+
+@dataclass(slots=True)
+class _Shape:
+    """How columns become the objects of one manager. Numbers are positions in the fetched rows."""
+
+    binding: Binding
+    columns: list[tuple[str, int, Convert | None]] = field(default_factory=list)
+    computed: list[tuple[str, ComputedField]] = field(default_factory=list)
+    ones: list[tuple[str, int, int | None, _Shape]] = field(default_factory=list)
+    many: list[_Many] = field(default_factory=list)
+    order: tuple[str, ...] = ()
+    key: int = -1
+
+
+class _Level:
+    """The rows of one statement: the columns that it fetches, and how they become objects."""
+
+    def __init__(self, scope: Scope, manager: str, selection: Selection, prefix: str = "") -> None:
+        self._scope = scope
+        self._positions: dict[str, int] = {}
+        self._annotations: dict[str, Any] = {}
+        self._shape = self._plan(selection, manager, prefix)
+
+    @property
+    def probes(self) -> bool:
+        """Whether the level asks a subselect about each of its rows."""
+        return any(isinstance(item, Exists) for item in self._annotations.values())
+
+    def fetch(self, rows: QuerySet[Any], *leading: str) -> list[tuple[Any, ...]]:
+        """Fetch the level's columns of ``rows``, after the columns ``leading``, in one statement."""
+        if self._annotations:
+            rows = rows.annotate(**self._annotations)
+        return list(rows.values_list(*leading, *self._positions))
+
+    def assemble(self, rows: Sequence[tuple[Any, ...]], path: Path, cuts: set[Path], skip: int = 0) -> list[Row]:
+        """Make objects of fetched rows, their to-many relations included."""
+        columns: Columns = list(zip(*rows, strict=True))[skip:] if rows else [()] * len(self._positions)
+        return self._objects(self._shape, columns, path, cuts)
+
+    def _position(self, column: str) -> int:
+        return self._positions.setdefault(column, len(self._positions))
+
+    def _annotated(self, expression: Any) -> int:
+        alias = f"gm_chat_{len(self._annotations)}"
+        self._annotations[alias] = expression
+        return self._position(alias)
+
+    def _column(self, column: str, kind: FieldType, source: Binding, query_name: str) -> tuple[int, Convert | None]:
+        if kind == "decimal":
+            # Past Django's converter, which makes a Decimal of every float that SQLite stores, at three times the cost.
+            raw = ExpressionWrapper(F(column), output_field=Field())
+            return self._annotated(raw), _decimal_text(source.model, query_name)
+        return self._position(column), _CONVERT.get(kind)
+
+    def _plan(self, selection: Selection, manager: str, prefix: str) -> _Shape:
+        scope, binding = self._scope, self._scope.bindings[manager]
+        infos = scope.fields(manager)
+        shape = _Shape(binding, order=(*selection.fields, *(item.name for item in selection.relations)))
+        for name in selection.fields:
+            if name in binding.columns:
+                query_name = binding.columns[name]
+                position, convert = self._column(prefix + query_name, infos[name].type, binding, query_name)
+                shape.columns.append((name, position, convert))
+            else:
+                shape.computed.append((name, binding.computed[name]))
+        if shape.computed:
+            shape.key = self._position(f"{prefix}pk")
+        for item in selection.relations:
+            relation = binding.relations[item.name]
+            path = prefix + relation.query_name
+            if relation.kind == "to_one":
+                key, mask = self._position(f"{path}__pk"), None
+                if scope.is_restricted(relation.target):
+                    mask = self._annotated(scope.is_visible(relation.target, path))
+                inner = self._plan(item.selection, relation.target, f"{path}__")
+                shape.ones.append((item.name, key, mask, inner))
+            else:
+                shape.many.append(self._many(item, binding.model, relation, prefix))
+        return shape
+
+    def _many(self, item: RelationSelection, model: type[Model], relation: RelationBinding, prefix: str) -> _Many:
+        scope, link = self._scope, link_of(model, relation.query_name)
+        limit = _UNBOUNDED if item.limit is None else item.limit
+        rows = link.rows(scope.rows(relation.target)).annotate(**{_PARENT: link.key()})
+        more = rows.filter(**{_PARENT: OuterRef(prefix + link.parent_key)}).values("pk")[limit : limit + 1]
+        return _Many(
+            name=item.name,
+            parent=self._position(prefix + link.parent_key),
+            overflows=self._annotated(Exists(more)),
+            limit=limit,
+            rows=rows,
+            link=link,
+            order=[link.prefix + name for name in pk_names(scope.bindings[relation.target].model)],
+            level=_Level(scope, relation.target, item.selection, link.prefix),
+        )
+
+    def _objects(self, shape: _Shape, columns: Columns, path: Path, cuts: set[Path]) -> list[Row]:
+        values: dict[str, Iterable[Any]] = {}
+        for name, position, convert in shape.columns:
+            column = columns[position]
+            values[name] = column if convert is None else [None if v is None else convert(v) for v in column]
+        if shape.computed:
+            values.update(self._compute(shape, columns[shape.key]))
+        for name, key, mask, inner in shape.ones:
+            objects = self._objects(inner, columns, (*path, name), cuts)
+            keys = columns[key]
+            shown = keys if mask is None else [k if m else None for k, m in zip(keys, columns[mask], strict=True)]
+            values[name] = [None if k is None else item for k, item in zip(shown, objects, strict=True)]
+        for many in shape.many:
+            parents, ranked = columns[many.parent], any(columns[many.overflows])
+            children = _children(many, parents, (*path, many.name), cuts, ranked=ranked)
+            values[many.name] = [children.get(key, []) for key in parents]
+        names = shape.order
+        rows = zip(*(values[name] for name in names), strict=True)
+        return [dict(zip(names, row)) for row in rows]  # noqa: B905 - as long by construction; strict costs a third
+
+    def _compute(self, shape: _Shape, keys: Sequence[Any]) -> dict[str, list[Any]]:
+        """Computed fields, from instances that one statement loads."""
+        binding, actor = shape.binding, self._scope.actor
+        needed = {need for _, item in shape.computed for need in item.needs}
+        everything = any(not item.needs for _, item in shape.computed)
+        wanted = {key for key in keys if key is not None}
+        rows = _loading(self._scope.rows(binding.info.name), needed, everything=everything).filter(pk__in=wanted)
+        instances = {instance.pk: instance for instance in rows} if wanted else {}
+        return {
+            name: [jsonable(item.compute(instances[key], actor)) if key in instances else None for key in keys]
+            for name, item in shape.computed
+        }
+
+
+def _children(
+    many: _Many, parents: Sequence[Any], path: Path, cuts: set[Path], *, ranked: bool
+) -> dict[Any, list[Row]]:
+    """The related objects of all parents by parent key, in one statement, bounded per parent in SQL."""
+    keys = list(dict.fromkeys(key for key in parents if key is not None))
+    if not keys:
+        return {}
+    link, rows = many.link, many.rows.filter(**{f"{many.link.column}__in": keys})
+    if ranked:
+        rank = DenseRank() if link.may_repeat else RowNumber()
+        window = Window(rank, partition_by=[F(link.column)], order_by=[F(name) for name in many.order])
+        rows = rows.annotate(**{_RANK: window}).filter(**{f"{_RANK}__lte": many.limit + 1})
+    leading = (_PARENT, *many.order) if link.may_repeat else (_PARENT,)
+    fetched = many.level.fetch(rows.order_by(*many.order), *leading)
+    if link.may_repeat:  # a through model with columns of its own may join the same two rows again
+        fetched = list({row[: len(leading)]: row for row in fetched}.values())
+    if ranked:
+        fetched = _cut(fetched, many.limit, path, cuts)
+    children: dict[Any, list[Row]] = {}
+    for row, item in zip(fetched, many.level.assemble(fetched, path, cuts, skip=len(leading)), strict=True):
+        children.setdefault(row[0], []).append(item)
+    return children
+
+
+def _cut(rows: list[tuple[Any, ...]], limit: int, path: Path, cuts: set[Path]) -> list[tuple[Any, ...]]:
+    """Keep the first ``limit`` rows of each parent."""
+    counts: dict[Any, int] = {}
+    kept = []
+    for row in rows:
+        count = counts[row[0]] = counts.get(row[0], 0) + 1
+        if count <= limit:
+            kept.append(row)
+        else:
+            cuts.add(path)
+    return kept
+
+
+def _loading(rows: QuerySet[Any], needed: set[str], *, everything: bool) -> QuerySet[Any]:
+    """Load what computed fields say they read: columns alone where they can be told, relations along with the row."""
+    options = rows.model._meta
+    members = {name: options.pk if name in ("id", "pk") else options.get_field(name) for name in needed}
+    relations = {name: member for name, member in members.items() if member is not None and member.is_relation}
+    if relations:
+        one = [name for name, member in relations.items() if member.many_to_one or member.one_to_one]
+        rows = rows.select_related(*one) if one else rows
+        return rows.prefetch_related(*(name for name in relations if name not in one))
+    return rows if everything else rows.only(*(name if name != "id" else "pk" for name in needed))
+
+
+# --- values -----------------------------------------------------------------------------------------------------
+
+
+def _decimal_text(model: type[Model], query_name: str) -> Convert:
+    """Plain decimal text: of what SQLite keeps as a float, the column's places."""
+    source: Any = model._meta.pk if query_name == "pk" else model._meta.get_field(query_name)
+    places = f".{getattr(source, 'output_field', source).decimal_places}f"
+
+    def convert(value: Any) -> str | None:
+        if isinstance(value, Decimal):
+            return format(value, "f") if value.is_finite() else None
+        return format(value, places)
+
+    return convert
+
+
+_CONVERT: Final[Mapping[FieldType, Convert]] = {
+    "number": lambda value: value if math.isfinite(value) else None,
+    "date": lambda value: value.isoformat(),
+    "datetime": lambda value: value.isoformat(),
+    "time": lambda value: value.isoformat(),
+    "duration": lambda value: value.total_seconds(),
+    "uuid": str,
+    "json": jsonable,
+    "binary": jsonable,
+}
+"""The rules of :func:`gm_chat.encoding.jsonable`, without its dispatch on every value. Other types are JSON already."""

@@ -1,0 +1,209 @@
+"""What an actor may see of a manager's rows, as querysets: the one place where row visibility becomes SQL.
+
+Whatever reaches a manager, root, relation, filter or order, takes its rows from :meth:`Scope.rows`. Filters through a
+relation compile to ``IN (SELECT ...)`` over those rows: a join would double parents and match rows that are hidden.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING, Any, Final, assert_never
+
+from django.db import models
+from django.db.models import Case, DecimalField, Exists, F, OuterRef, Q, Value, When
+from django.db.models.functions import Cast
+
+from gm_chat.managers.api import And, Condition, FieldInfo, Not, Or, Order, Related, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.db.models.expressions import Combinable, OrderBy
+    from django.db.models.sql import Query
+
+    from gm_chat.managers.binding import Binding, RelationBinding
+    from gm_chat.plugin import Actor
+
+__all__ = ["Link", "Scope", "link_of", "pk_names"]
+
+NOTHING: Final = Q(pk__in=[])
+EVERYTHING: Final = ~Q(pk__in=[])
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A relation seen from its far side: which table tells what belongs to which parent.
+
+    ``model`` holds ``column``, which refers to the parent's ``parent_key``; ``prefix`` leads from there to the
+    related rows (empty, or the second foreign key of a many-to-many). ``fixed`` narrows a generic relation.
+    """
+
+    model: type[models.Model]
+    column: str
+    parent_key: str
+    prefix: str = ""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    may_repeat: bool = False
+    is_text: bool = False
+
+    def key(self) -> F | Cast:
+        """The parent's key, as a number where a generic relation holds it as text."""
+        return Cast(self.column, models.BigIntegerField()) if self.is_text else F(self.column)
+
+    def rows(self, related: models.QuerySet[Any]) -> models.QuerySet[Any]:
+        """The rows of :attr:`model` that stand for rows of ``related``."""
+        if not self.prefix:
+            return related.filter(**self.fixed) if self.fixed else related
+        pairs = self.model._default_manager.order_by()
+        return pairs.filter(**{f"{self.prefix}in": related}) if related.query.where else pairs
+
+
+def link_of(model: type[models.Model], query_name: str) -> Link:
+    """The link behind a to-many relation, or behind the reverse side of a one-to-one."""
+    relation: Any = model._meta.get_field(query_name)
+    if hasattr(relation, "object_id_field_name"):  # a GenericRelation, whose module needs contenttypes installed
+        content_type = relation.content_type_field_name
+        concrete = model._meta.concrete_model if relation.for_concrete_model else model
+        options, related, column = (concrete or model)._meta, relation.related_model, relation.object_id_field_name
+        return Link(
+            related,
+            column,
+            "pk",
+            fixed={f"{content_type}__app_label": options.app_label, f"{content_type}__model": options.model_name},
+            is_text=isinstance(related._meta.get_field(column), models.CharField | models.TextField)
+            and isinstance(options.pk, models.IntegerField),
+        )
+    if relation.many_to_many:
+        forward = relation if isinstance(relation, models.ManyToManyField) else relation.field
+        near, far = forward.m2m_field_name(), forward.m2m_reverse_field_name()
+        if forward is not relation:
+            near, far = far, near
+        through = forward.remote_field.through
+        source = through._meta.get_field(near)
+        repeats = not through._meta.auto_created
+        return Link(through, source.attname, source.target_field.name, prefix=f"{far}__", may_repeat=repeats)
+    source = relation.field
+    return Link(relation.related_model, source.attname, source.target_field.name)
+
+
+def pk_names(model: type[models.Model]) -> list[str]:
+    """The columns of the primary key; a composite one has several."""
+    return [column.attname for column in model._meta.pk_fields]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """All managers of a source as one actor sees them, for the time of one call."""
+
+    bindings: Mapping[str, Binding]
+    actor: Actor
+    _rows: dict[str, models.QuerySet[Any]] = field(default_factory=dict, init=False)
+    _fields: dict[str, dict[str, FieldInfo]] = field(default_factory=dict, init=False)
+
+    def rows(self, manager: str) -> models.QuerySet[Any]:
+        """The visible rows, each once, unordered."""
+        if manager not in self._rows:
+            self._rows[manager] = self._limit(self.bindings[manager])
+        return self._rows[manager]
+
+    def is_restricted(self, manager: str) -> bool:
+        """Whether any row of the table may be missing from :meth:`rows`."""
+        return bool(self.rows(manager).query.where)
+
+    def fields(self, manager: str) -> Mapping[str, FieldInfo]:
+        """The manager's fields by name."""
+        if manager not in self._fields:
+            self._fields[manager] = {info.name: info for info in self.bindings[manager].info.fields}
+        return self._fields[manager]
+
+    def is_visible(self, manager: str, path: str) -> Exists:
+        """Whether the row at ``path`` is visible: looked up by key, so it costs what the page costs."""
+        return Exists(self.rows(manager).filter(pk=OuterRef(f"{path}__pk")))
+
+    def _limit(self, binding: Binding) -> models.QuerySet[Any]:
+        model = binding.model
+        rows: Any = model._default_manager.all()
+        if binding.visible_to is not None:
+            rows = binding.visible_to(rows, self.actor)
+        if not isinstance(rows, models.QuerySet) or rows.model._meta.concrete_model is not model._meta.concrete_model:
+            kind = type(rows).__name__
+            raise TypeError(f"{binding.info.name}.visible_to returned a {kind}; it must return its queryset, filtered")
+        if _is_plain(rows.query):
+            return rows.order_by()
+        keys = rows.values("pk") if rows.query.is_sliced else rows.order_by().values("pk")
+        return model._base_manager.using(rows.db).filter(pk__in=keys)
+
+    # --- conditions ---------------------------------------------------------------------------------------------
+
+    def condition(self, where: Where, manager: str) -> Q:
+        """Compile a condition over the manager's rows."""
+        match where:
+            case And(parts):
+                return reduce(and_, (self.condition(part, manager) for part in parts), Q())
+            case Or(parts):
+                return reduce(or_, (self._never_empty(part, manager) for part in parts), NOTHING if not parts else Q())
+            case Not(part):
+                return ~self._never_empty(part, manager)
+            case Related(relation, part):
+                return self._related(self.bindings[manager].relations[relation], part, manager)
+            case Condition(path, lookup, value):
+                if len(path) > 1:
+                    return self.condition(Related(path[0], Condition(path[1:], lookup, value)), manager)
+                return self._leaf(path[0], lookup, value, manager)
+        assert_never(where)
+
+    def _never_empty(self, where: Where, manager: str) -> Q:
+        """An empty ``Q`` vanishes under ``|`` and ``~``, where it should mean "true"."""
+        return self.condition(where, manager) or EVERYTHING
+
+    def _leaf(self, name: str, lookup: str, value: Any, manager: str) -> Q:
+        column = self.bindings[manager].columns[name]
+        if self.fields(manager)[name].type == "decimal" and lookup != "isnull":
+            # As a bare value it would be rounded to the column's places: 0.995 would match 1.00.
+            wrap = DecimalField()
+            value = [Value(item, wrap) for item in value] if isinstance(value, tuple) else Value(value, wrap)
+        return Q(**{f"{column}__{lookup}": value})
+
+    def _related(self, relation: RelationBinding, part: Where, manager: str) -> Q:
+        model = self.bindings[manager].model
+        rows = self.rows(relation.target).filter(self.condition(part, relation.target))
+        if relation.kind == "to_one" and model._meta.get_field(relation.query_name).concrete:
+            return Q(**{f"{relation.query_name}__in": rows})
+        link = link_of(model, relation.query_name)
+        keys = link.rows(rows).filter(**{f"{link.column}__isnull": False}).values_list(link.key())
+        return Q(**{f"{link.parent_key}__in": keys})
+
+    # --- order --------------------------------------------------------------------------------------------------
+
+    def order(self, terms: tuple[Order, ...], manager: str) -> list[OrderBy | str]:
+        """Compile ordering terms, nulls last, and end with the primary key so that pages never overlap."""
+        compiled: list[OrderBy | str] = [self._term(term, manager) for term in terms]
+        return [*compiled, *pk_names(self.bindings[manager].model)]
+
+    def _term(self, term: Order, manager: str) -> OrderBy:
+        binding, path, masks = self.bindings[manager], "", []
+        for hop in term.path[:-1]:
+            relation = binding.relations[hop]
+            path += f"{relation.query_name}__"
+            if self.is_restricted(relation.target):
+                masks.append(self.is_visible(relation.target, path.removesuffix("__")))
+            binding = self.bindings[relation.target]
+        name = term.path[-1]
+        value: Combinable = F(path + binding.columns[name])
+        if masks:  # the order must not betray what the row itself does not show
+            value = Case(When(reduce(and_, (Q(mask) for mask in masks)), then=value))
+        nulls_last = True if path or self.fields(binding.info.name)[name].nullable else None
+        ordered: OrderBy = value.desc(nulls_last=nulls_last) if term.descending else value.asc(nulls_last=nulls_last)
+        return ordered
+
+
+def _is_plain(query: Query) -> bool:
+    """Whether the query gives each row once and can be filtered and counted on as it is."""
+    joins = (getattr(join, "join_field", None) for join in query.alias_map.values())
+    return (
+        not (query.distinct or query.is_sliced or query.combinator or query.group_by or query.annotations)
+        and not (query.extra_tables or query.select_related)
+        and all(join is None or isinstance(join, models.ForeignKey) for join in joins)
+    )
