@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gm_chat.providers.base import TokenUsage
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gm_chat.providers.base import TokenUsage
 
 __all__ = ["ConfirmMutation", "Done", "Error", "Event", "LoggedEvent", "TextChunk", "ToolCall", "ToolResult"]
 

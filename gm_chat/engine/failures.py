@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import math
 import uuid
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.engine.events import Error
 from gm_chat.errors import PUBLIC_MESSAGES, planned_public_error
 from gm_chat.providers.base import ProviderError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["CANCELLED", "TurnStopped", "unexpected"]
 
@@ -30,6 +32,7 @@ class TurnStopped(Exception):  # noqa: N818 (a decision of ours, not an error: n
     """The engine decided to end the turn with a public error. ``code`` must have a public message."""
 
     def __init__(self, code: str, **details: Any) -> None:
+        """Give the code, and the public fields of the event beside code and message."""
         super().__init__(code)
         message = _OWN_MESSAGES.get(code) or PUBLIC_MESSAGES[code]
         self.event: Final = Error(code, message, details)

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.engine.messages import Call, CallIds, assistant_message, model_json, tool_message
-from gm_chat.engine.ports import StoredMessage
 from gm_chat.providers.base import Message
+
+if TYPE_CHECKING:
+    from gm_chat.engine.ports import StoredMessage
 
 __all__ = ["INTERRUPTED", "to_messages", "window"]
 

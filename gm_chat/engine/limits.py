@@ -7,10 +7,12 @@ when it only repeats reads whose results the model has already; the next one the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["Next", "Outcome", "TurnLimits", "is_failed_round", "next_step", "refusal"]
 

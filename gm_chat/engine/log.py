@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
 
 from gm_chat.engine.events import ConfirmMutation, Event, LoggedEvent
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
 
 __all__ = ["EventLog"]
 
@@ -17,11 +20,13 @@ class EventLog:
     """
 
     def __init__(self, turn_id: str) -> None:
+        """Start empty."""
         self.turn_id = turn_id
         self._events: list[LoggedEvent] = []
         self._grown = asyncio.Event()
 
     def __len__(self) -> int:
+        """The number of events, which is the ``seq`` of the last one."""
         return len(self._events)
 
     @property

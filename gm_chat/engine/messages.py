@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gm_chat.encoding import jsonable
 from gm_chat.engine.events import ToolCall
 from gm_chat.engine.ports import StoredMessage
 from gm_chat.providers.base import Message, ToolCallEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["Call", "CallIds", "assistant_message", "assistant_row", "model_json", "tool_message", "tool_row"]
 
@@ -50,6 +52,7 @@ class CallIds:
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
+        """Know the ids that the request holds already."""
         self._taken = set(taken)
 
     def claim(self, call: Call) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from gm_chat.engine.events import Error, Event
-from gm_chat.plugin.context import Actor, Transport, TurnContext, TurnOutcome
-from gm_chat.providers.base import CallOptions, ChatEvent, Message, TokenUsage, ToolDefinition
-
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+    from gm_chat.engine.events import Error, Event
     from gm_chat.managers.api import ManagerService
+    from gm_chat.plugin.context import Actor, Transport, TurnContext, TurnOutcome
     from gm_chat.plugin.decisions import Action, Decision
     from gm_chat.plugin.specs import ToolSpec
+    from gm_chat.providers.base import CallOptions, ChatEvent, Message, TokenUsage, ToolDefinition
 
 __all__ = [
     "ClosedTurn",

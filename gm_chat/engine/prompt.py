@@ -5,8 +5,11 @@ Kept short: small local models follow few instructions, and every round pays for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
 
 __all__ = ["system_prompt"]
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from gm_chat.engine.ports import ProviderHandle
 from gm_chat.providers.base import (
     CallOptions,
     ChatEvent,
@@ -23,6 +21,11 @@ from gm_chat.providers.base import (
     ToolCallEvent,
     ToolDefinition,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+
+    from gm_chat.engine.ports import ProviderHandle
 
 __all__ = ["Completion", "stream_completion"]
 

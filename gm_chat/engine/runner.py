@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gm_chat.engine.events import LoggedEvent
 from gm_chat.engine.failures import CANCELLED, unexpected
 from gm_chat.engine.log import EventLog
-from gm_chat.engine.ports import TurnRequest, TurnServices
-from gm_chat.engine.state import Loop
 from gm_chat.engine.turn import run_turn
 
-__all__ = ["TurnRunner", "UnknownTurnError"]
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
 
-logger = logging.getLogger("gm_chat.engine")
+    from gm_chat.engine.events import LoggedEvent
+    from gm_chat.engine.ports import TurnRequest, TurnServices
+    from gm_chat.engine.state import Loop
+
+__all__ = ["TurnRunner", "UnknownTurnError"]
 
 
 class UnknownTurnError(LookupError):
@@ -49,6 +50,7 @@ class TurnRunner:
         keep_turns: int = 256,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Run every turn with ``services``, by ``loop``."""
         self._services = services
         self._loop = loop
         self._keep_seconds = keep_seconds

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from gm_chat.engine.confirmation import NOT_CONFIRMED, needs_confirmation
 from gm_chat.engine.events import Event, TextChunk
 from gm_chat.engine.failures import TurnStopped
 from gm_chat.engine.limits import Next, Outcome, TurnLimits, is_failed_round, next_step, refusal
-from gm_chat.engine.messages import Call
-from gm_chat.engine.ports import ProviderHandle, TurnServices
 from gm_chat.engine.provider import Completion, stream_completion
-from gm_chat.engine.tools import Answer, Toolbox
-from gm_chat.engine.transcript import Transcript
-from gm_chat.plugin.context import TurnContext
 from gm_chat.providers.base import CallOptions, ProviderFilteredError, TextChunkEvent, TokenUsage
+
+if TYPE_CHECKING:
+    from gm_chat.engine.messages import Call
+    from gm_chat.engine.ports import ProviderHandle, TurnServices
+    from gm_chat.engine.tools import Answer, Toolbox
+    from gm_chat.engine.transcript import Transcript
+    from gm_chat.plugin.context import TurnContext
 
 __all__ = ["Loop", "TurnState"]
 

@@ -15,21 +15,27 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.encoding import UnencodableError, canonical_json, jsonable
 from gm_chat.engine.arguments import mismatch
 from gm_chat.engine.events import ToolResult
 from gm_chat.engine.limits import Outcome
 from gm_chat.engine.messages import Call
-from gm_chat.engine.ports import TurnServices
+from gm_chat.engine.permits import PermittedManagers, require
 from gm_chat.plugin.context import ToolContext, TurnContext
-from gm_chat.plugin.decisions import Action, Verdict
+from gm_chat.plugin.decisions import Action
 from gm_chat.plugin.errors import ToolError
-from gm_chat.plugin.specs import ToolSpec
-from gm_chat.providers.base import ToolCallEvent, ToolDefinition
+
+if TYPE_CHECKING:
+    from gm_chat.engine.ports import TurnServices
+    from gm_chat.plugin.specs import ToolSpec
+    from gm_chat.providers.base import ToolCallEvent, ToolDefinition
 
 __all__ = ["Answer", "Toolbox"]
+
+MUTATE: Final = "mutate"
+"""The built-in write tool. It runs many mutations, each of which is asked about as it runs; any other is one itself."""
 
 _INTERNAL: Final = ToolError(
     "internal_error", "The tool failed on the server. Its data is not available; do not guess it."
@@ -56,9 +62,11 @@ class Toolbox:
     """The tools of one turn. Reads of a batch run side by side; a read that is repeated is answered from memory."""
 
     def __init__(self, specs: Sequence[ToolSpec], *, services: TurnServices, context: TurnContext) -> None:
+        """Hold the tools that the host gave this turn."""
         self._specs = {spec.definition.name: spec for spec in specs}
         self._services = services
         self._context = context
+        self._managers = PermittedManagers(services, context)
         self._read: dict[str, Any] = {}
         self._substance: set[str] = set()
 
@@ -137,16 +145,15 @@ class Toolbox:
             raise ToolError(
                 "unknown_tool", f"tool {call.name!r} does not exist; available: {', '.join(names)}", allowed=names
             )
-        asked = {"scope": self._context.scope, "args": call.args}
-        decision = await self._services.permit(Action("tool", call.name), self._context.actor, asked)
-        if decision.verdict is Verdict.DENY:
-            raise ToolError("permission_denied", f"this user may not use the tool {call.name!r}")
+        await require(Action("tool", call.name), self._services, self._context, call.args)
+        if spec.kind == "write" and call.name != MUTATE:
+            await require(Action("mutation", call.name), self._services, self._context, call.args)
         settings = self._services.settings
         seconds = settings.query_timeout_seconds
         context = ToolContext(
             turn=self._context,
             call_id=call.id,
-            managers=self._services.managers,
+            managers=self._managers,
             settings=settings,
             deadline=None if seconds is None else time.monotonic() + seconds,
         )

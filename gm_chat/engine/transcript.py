@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gm_chat.engine.messages import Call, CallIds, assistant_message, assistant_row, tool_message, tool_row
-from gm_chat.engine.ports import StoredMessage
 from gm_chat.providers.base import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gm_chat.engine.ports import StoredMessage
 
 __all__ = ["Transcript"]
 
@@ -16,6 +19,7 @@ class Transcript:
     """Grows by :meth:`write`, :meth:`end_round` and :meth:`answer`. Text of an unfinished round is never lost."""
 
     def __init__(self, messages: Sequence[Message], *, provider: str) -> None:
+        """Begin after the prompt, the history and the user's message."""
         self._messages = list(messages)
         self._provider = provider
         self._rows: list[StoredMessage] = []

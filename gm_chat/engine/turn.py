@@ -7,12 +7,12 @@ accepted turn is closed exactly once, with the text that came so far and the tok
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+import logging
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from gm_chat.engine.events import Done, Error, Event
+from gm_chat.engine.events import Done, Error, Event, TextChunk
 from gm_chat.engine.failures import CANCELLED, TurnStopped, unexpected
 from gm_chat.engine.history import to_messages
 from gm_chat.engine.limits import TurnLimits
@@ -25,9 +25,14 @@ from gm_chat.plugin.context import TurnContext, TurnOutcome
 from gm_chat.plugin.decisions import Action, Verdict
 from gm_chat.providers.base import Message, TokenUsage
 
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Coroutine
+
 __all__ = ["run_turn"]
 
 T = TypeVar("T")
+
+logger = logging.getLogger("gm_chat.engine")
 
 
 async def run_turn(
@@ -125,7 +130,7 @@ class _Turn:
             turn_id=self._turn_id,
             conversation_id=self._opened.conversation_id,
             messages=() if state is None else state.transcript.rows,
-            outcome=_outcome(terminal, usage),
+            outcome=self._outcome(terminal, usage),
             usage=usage,
             events=(*self.events, terminal),
         )
@@ -133,7 +138,10 @@ class _Turn:
             await self._services.store.close_turn(closed)
         except Exception as error:  # noqa: BLE001 (a turn that cannot be kept has failed, whatever it said)
             terminal = await self._judge(error, usage)
-        await self._services.observer.turn_finished(self.context, _outcome(terminal, usage))
+        try:
+            await self._services.observer.turn_finished(self.context, self._outcome(terminal, usage))
+        except Exception as error:  # noqa: BLE001 (a required audit sink that did not take it fails the turn)
+            terminal = unexpected(error, self._turn_id)
         return terminal
 
     async def _judge(self, ended_by: BaseException | None, usage: TokenUsage) -> Done | Error:
@@ -145,15 +153,19 @@ class _Turn:
             case asyncio.CancelledError() | GeneratorExit():
                 return CANCELLED
         public = unexpected(ended_by, self._turn_id)
-        await self._services.observer.turn_failed(self.context, ended_by, public)
+        try:
+            await self._services.observer.turn_failed(self.context, ended_by, public)
+        except Exception:
+            logger.exception("the observer of turn %s failed", self._turn_id)
         return public
 
-
-def _outcome(terminal: Done | Error, usage: TokenUsage) -> TurnOutcome:
-    if isinstance(terminal, Done):
-        return TurnOutcome("done", None, usage.input_tokens, usage.output_tokens)
-    state: Literal["cancelled", "failed"] = "cancelled" if terminal is CANCELLED else "failed"
-    return TurnOutcome(state, terminal.code, usage.input_tokens, usage.output_tokens)
+    def _outcome(self, terminal: Done | Error, usage: TokenUsage) -> TurnOutcome:
+        text = "".join(event.content for event in self.events if isinstance(event, TextChunk))
+        state: Literal["done", "cancelled", "failed"] = "done"
+        code = None
+        if isinstance(terminal, Error):
+            state, code = "cancelled" if terminal is CANCELLED else "failed", terminal.code
+        return TurnOutcome(state, code, usage.input_tokens, usage.output_tokens, text)
 
 
 async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:

@@ -6,15 +6,18 @@ new is followed by the *answer round*, in which no tool can be called.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from gm_chat.engine.events import Event
 from gm_chat.engine.failures import TurnStopped
 from gm_chat.engine.limits import Next
-from gm_chat.engine.state import TurnState
 from gm_chat.providers.base import CallOptions
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from gm_chat.engine.events import Event
+    from gm_chat.engine.state import TurnState
 
 __all__ = ["legacy_loop"]
 

@@ -2,7 +2,7 @@
 
 A *script* is a sequence of rounds, one for each call of the provider; a round is a sequence of steps::
 
-    from gm_chat.testing import ScriptedProvider, call
+    from gm_chat.testing.scripted import ScriptedProvider, call
 
     def test_answers_from_data(client):
         with ScriptedProvider.playing(
@@ -77,9 +77,7 @@ NO_DONE: Final = _NoDone()
 DEFAULT_USAGE: Final = TokenUsage(input_tokens=10, output_tokens=5)
 """What a round reports unless it says otherwise."""
 
-Step: TypeAlias = (
-    str | float | ChatEvent | BaseException | Callable[[], Awaitable[Any]] | _NoDone | Mapping[str, Any]
-)
+Step: TypeAlias = str | float | ChatEvent | BaseException | Callable[[], Awaitable[Any]] | _NoDone | Mapping[str, Any]
 
 
 class ScriptExhaustedError(Exception):
@@ -162,6 +160,13 @@ class ScriptedProvider(BaseLLMProvider):
     script: ClassVar[Script | None] = None
     """The running script. It belongs to the process, as server threads and tasks must see it too."""
 
+    def __init__(self, config: Mapping[str, Any] | None = None) -> None:
+        """Take ``config``, or the chat's ``provider_config``."""
+        super().__init__(config)
+        # An instance serves one request or socket, so a script from the settings starts over with each.
+        rounds = self.provider_config.get("script")
+        self._configured = None if rounds is None else Script(rounds)
+
     @classmethod
     @contextmanager
     def playing(cls, *rounds: Round, repeat: bool = False) -> Iterator[Script]:
@@ -179,25 +184,21 @@ class ScriptedProvider(BaseLLMProvider):
         return _play(self._script(), ScriptedRequest(tuple(messages), tuple(tools), options or CallOptions()))
 
     def _script(self) -> Script:
-        if self.script is not None:
-            return self.script
-        rounds = self.provider_config.get("script")
-        if rounds is None:
+        script = self.script or self._configured
+        if script is None:
             raise LookupError(
                 "ScriptedProvider has nothing to play: use `with ScriptedProvider.playing([...], ...)` "
                 'or set provider_config = {"script": [[...], ...]}'
             )
-        # Instances come and go with the requests, so a configured script has no place to keep: it starts over with
-        # each, and its position is what the conversation has used since the user's message.
-        self._configured = getattr(self, "_configured", None) or Script(rounds)
-        return self._configured
+        return script
 
 
 async def _play(script: Script, request: ScriptedRequest) -> AsyncGenerator[ChatEvent, None]:
     script.open_streams += 1
     try:
-        ids = (f"scripted-{len(script.requests)}-{number}" for number in itertools.count(1))
-        for step in script.next_round(request):
+        steps = script.next_round(request)
+        ids = map(f"scripted-{len(script.requests)}-{{}}".format, itertools.count(1))
+        for step in steps:
             match step:
                 case str():
                     yield TextChunkEvent(step)

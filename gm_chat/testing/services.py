@@ -1,0 +1,202 @@
+"""Everything that a turn takes from outside, in memory: for tests of loops, runners and transports without Django."""
+
+# ruff: noqa: ARG002 (the fakes have the signatures of their protocols and need only some of the arguments)
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gm_chat.engine.events import Error, Event, TextChunk
+from gm_chat.engine.history import window
+from gm_chat.engine.ports import ClosedTurn, OpenedTurn, ProviderHandle, StoredMessage, TurnRequest
+from gm_chat.engine.turn import run_turn
+from gm_chat.loops.legacy import legacy_loop
+from gm_chat.plugin.context import Actor, ToolContext, TurnContext, TurnOutcome
+from gm_chat.plugin.decisions import Action, Decision
+from gm_chat.plugin.specs import ToolSpec
+from gm_chat.providers.base import CallOptions, ToolDefinition
+from gm_chat.testing.scripted import Round, ScriptedProvider, ScriptedRequest
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from gm_chat.managers.api import ManagerService
+    from gm_chat.providers.base import ChatEvent, Message
+
+__all__ = [
+    "MemoryServices",
+    "MemoryStore",
+    "PlayedTurn",
+    "Recorder",
+    "ask",
+    "engine_settings",
+    "play_turn",
+    "tool",
+]
+
+
+def engine_settings(**changes: Any) -> SimpleNamespace:
+    """The settings that the engine reads, with the specification's defaults."""
+    defaults: dict[str, Any] = {
+        "max_retries_per_message": 3,
+        "max_mutations_per_message": 8,
+        "max_total_rounds_per_message": None,
+        "max_recent_messages": 20,
+        "query_timeout_seconds": None,
+        "recover_missing_tool_calls": False,
+        "system_prompt": "",
+    }
+    unknown = changes.keys() - defaults.keys()
+    if unknown:
+        raise TypeError(f"the engine reads no such settings: {sorted(unknown)}")
+    return SimpleNamespace(**{**defaults, **changes})
+
+
+ToolFunction: TypeAlias = Callable[[Mapping[str, Any], ToolContext], Any]
+
+
+def tool(
+    function: ToolFunction, *, name: str | None = None, write: bool = False, schema: Mapping[str, Any] | None = None
+) -> ToolSpec:
+    """Make a tool of an async function, named after it."""
+    definition = ToolDefinition(
+        name or function.__name__, function.__doc__ or "A tool.", schema or {"type": "object", "properties": {}}
+    )
+    return ToolSpec(definition=definition, run=function, kind="write" if write else "read")
+
+
+class MemoryStore:
+    """Conversations in a dictionary, one per actor. ``opened`` and ``closed`` tell what a turn did to the store."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.rows: dict[str, list[StoredMessage]] = {}
+        self.opened: list[str] = []
+        self.closed: list[ClosedTurn] = []
+
+    async def open_turn(self, request: TurnRequest, turn_id: str, *, max_messages: int) -> OpenedTurn:
+        """Give the actor's history and add the user's message to it."""
+        self.opened.append(turn_id)
+        rows = self.rows.setdefault(request.actor.key, [])
+        history = list(window(rows, max_messages))
+        rows.append(StoredMessage(role="user", content=request.text))
+        return OpenedTurn(request.actor.key, history)
+
+    async def close_turn(self, turn: ClosedTurn) -> None:
+        """Keep what the turn said."""
+        self.closed.append(turn)
+        if turn.conversation_id is not None:
+            self.rows[turn.conversation_id].extend(turn.messages)
+
+
+@dataclass(slots=True)
+class Recorder:
+    """An observer that remembers: the order of calls in ``log``, the exceptions in ``failures``."""
+
+    log: list[str] = field(default_factory=list)
+    tools: list[tuple[str, Mapping[str, Any], Any]] = field(default_factory=list)
+    failures: list[tuple[BaseException, Error]] = field(default_factory=list)
+    outcomes: list[TurnOutcome] = field(default_factory=list)
+
+    async def turn_started(self, context: TurnContext) -> None:
+        """Remember an accepted message."""
+        self.log.append("started")
+
+    async def tool_finished(self, context: TurnContext, name: str, args: Mapping[str, Any], result: Any) -> None:
+        """Remember a tool's result."""
+        self.log.append(f"tool {name}")
+        self.tools.append((name, args, result))
+
+    async def turn_failed(self, context: TurnContext, error: BaseException, public: Error) -> None:
+        """Remember an exception, and what the client learnt of it."""
+        self.log.append("failed")
+        self.failures.append((error, public))
+
+    async def turn_finished(self, context: TurnContext, outcome: TurnOutcome) -> None:
+        """Remember how the turn ended."""
+        self.log.append(f"finished {outcome.state}")
+        self.outcomes.append(outcome)
+
+
+class _NoManagers:
+    """Stands where no test looks: any use fails by name."""
+
+
+@dataclass(slots=True, kw_only=True)
+class MemoryServices:
+    """Satisfies :class:`~gm_chat.engine.ports.TurnServices`. The provider is :class:`ScriptedProvider`.
+
+    Ids are ``id-1``, ``id-2``, ...; ``denied`` names what no one may do, e.g. ``{"message"}`` or ``{"tool query"}``.
+    """
+
+    tools: Sequence[ToolSpec] = ()
+    settings: Any = field(default_factory=engine_settings)
+    store: MemoryStore = field(default_factory=MemoryStore)
+    observer: Recorder = field(default_factory=Recorder)
+    managers: ManagerService = field(default_factory=_NoManagers)  # type: ignore[assignment]  # for tests without data
+    new_id: Callable[[], str] = field(default_factory=lambda: map("id-{}".format, itertools.count(1)).__next__)
+    denied: frozenset[str] = frozenset()
+    sections: Sequence[str] = ()
+    timeout_seconds: float = 60.0
+    stream_timeout_seconds: float = 30.0
+    asked: list[str] = field(default_factory=list)
+    """The actions that permission was asked for, as ``kind`` or ``kind name``."""
+
+    async def permit(self, action: Action, actor: Actor, context: Mapping[str, Any]) -> Decision:
+        """Deny what ``denied`` names."""
+        asked = f"{action.kind} {action.name}".strip()
+        self.asked.append(asked)
+        return Decision.deny("denied by the test") if asked in self.denied else Decision.abstain()
+
+    async def provider_for(self, context: TurnContext) -> ProviderHandle:
+        """Build the scripted provider."""
+        provider = ScriptedProvider({})
+
+        def complete(
+            messages: list[Message], tools: list[ToolDefinition], options: CallOptions
+        ) -> AsyncIterator[ChatEvent]:
+            return provider.complete(messages, tools, options=options)
+
+        return ProviderHandle("scripted", complete, self.timeout_seconds, self.stream_timeout_seconds)
+
+    async def tools_for(self, context: TurnContext) -> Sequence[ToolSpec]:
+        """Offer ``tools``."""
+        return self.tools
+
+    def prompt_sections(self, context: TurnContext) -> Sequence[str]:
+        """Add ``sections``."""
+        return self.sections
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedTurn:
+    """What a turn did: its events, what the provider was asked, and what the store was left."""
+
+    events: list[Event]
+    requests: list[ScriptedRequest]
+    closed: ClosedTurn | None
+
+    @property
+    def text(self) -> str:
+        """The whole answer."""
+        return "".join(event.content for event in self.events if isinstance(event, TextChunk))
+
+
+def ask(text: str = "Which parts?", *, actor: Actor = Actor("7")) -> TurnRequest:  # noqa: B008 (an immutable value)
+    """Make a user's message."""
+    return TurnRequest(actor=actor, text=text, transport="http")
+
+
+async def play_turn(services: MemoryServices, *rounds: Round, text: str = "Which parts?") -> PlayedTurn:
+    """Run one turn of the ordinary loop over a scripted provider, to its end."""
+    before = len(services.store.closed)
+    with ScriptedProvider.playing(*rounds) as script:
+        async with aclosing(run_turn(ask(text), services, loop=legacy_loop)) as events:
+            seen = [event async for event in events]
+    closed = services.store.closed[before:]
+    return PlayedTurn(seen, script.requests, closed[0] if closed else None)
