@@ -1,0 +1,346 @@
+"""What ``manage.py check`` reports, and that nothing stops it from reporting."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.apps import apps
+from django.http import HttpResponse
+from django.test import override_settings
+from django.urls import path
+
+from gm_chat import checks
+from gm_chat.managers import registry
+from gm_chat.managers.api import FieldInfo, ManagerInfo, MutationInfo
+from gm_chat.managers.index import SchemaIndex
+from gm_chat.plugin import CheckResult, ProviderSpec, hookimpl
+from gm_chat.providers.base import BaseLLMProvider, Provider
+from gm_chat.settings import ChatConfigurationError
+from gm_chat.testing.hosts import make_host
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from django.core.checks import CheckMessage
+
+CHAT = {"enabled": True, "provider": "echo"}
+PART = ManagerInfo(
+    name="PartManager",
+    description="Parts.",
+    fields=(FieldInfo(name="id", type="integer"), FieldInfo(name="name", type="string")),
+    mutations=(MutationInfo(name="createPart", manager="PartManager", kind="create"),),
+)
+
+
+@dataclass(eq=False)
+class EchoPlugin:
+    """Offers the provider ``echo``, and what a test wants it to complain about."""
+
+    check: Callable[[Mapping[str, Any] | None], None] | None = None
+    findings: list[CheckResult] = field(default_factory=list)
+    extra: str | None = "chat-echo"
+
+    @hookimpl
+    def gm_chat_providers(self) -> list[ProviderSpec]:
+        def build(config: Mapping[str, Any] | None) -> Provider:
+            return BaseLLMProvider(config)
+
+        return [ProviderSpec(name="echo", build=build, check=self.check, required_extra=self.extra)]
+
+    @hookimpl
+    def gm_chat_system_checks(self) -> list[CheckResult]:
+        return self.findings
+
+
+Run = Any
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the checks with a chat of this test's own making and return the findings by id."""
+
+    def run(
+        plugin: object = None, *, managers: object = (PART,), chat: Mapping[str, Any] = CHAT, **plugins: object
+    ) -> dict[str, CheckMessage]:
+        class Runtime:
+            host = make_host({"echo": plugin or EchoPlugin(), **plugins}, strict=False)
+
+            @property
+            def index(self) -> SchemaIndex:
+                if isinstance(managers, Exception):
+                    raise managers
+                return SchemaIndex.build(managers)  # type: ignore[arg-type]  # else it holds descriptions
+
+        monkeypatch.setattr(checks, "get_runtime", Runtime)
+        with override_settings(GM_CHAT=dict(chat)):
+            found = checks.check_chat()
+        assert len({item.id for item in found}) == len(found), found
+        return {str(item.id).removeprefix("gm_chat."): item for item in found}
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def _no_declarations() -> Iterator[None]:
+    with registry.using():
+        yield
+
+
+def test_a_working_chat_has_no_findings(run: Run) -> None:
+    assert run() == {}
+
+
+def test_a_chat_that_is_off_is_not_judged(run: Run) -> None:
+    assert run(chat={"permission": "no.such.thing", "provider": "nobody"}, managers=ValueError("broken")) == {}
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        "chat", [{"max_results": 0}, {"enabled": False, "provder": "x"}, {"enabled": True, "permission": "no.such"}]
+    )
+    def test_invalid_ones_are_errors(self, run: Run, chat: dict[str, Any]) -> None:
+        found = run(chat=chat)
+        assert list(found) == ["E002"]
+        assert list(chat)[-1] in found["E002"].msg
+        assert found["E002"].is_serious()
+
+    def test_every_fault_is_an_error_of_its_own(self) -> None:
+        with override_settings(GM_CHAT={"max_results": 0, "ttl_hours": 0}):
+            assert [item.id for item in checks.check_chat()] == ["gm_chat.E002"] * 2
+
+    def test_what_is_no_mapping_is_told(self, run: Run) -> None:
+        with override_settings(GENERAL_MANAGER=5):
+            assert list(run()) == ["E002"]
+
+    @pytest.mark.parametrize("chat", [CHAT, {}, {"max_results": 0}])
+    def test_misspelt_variables_are_named(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch, chat: dict[str, Any]
+    ) -> None:
+        monkeypatch.setenv("GM_CHAT_PROVDER", "sk-42")
+        found = run(chat=chat)["W001"]
+        assert "GM_CHAT_PROVDER" in found.msg
+        assert found.hint == "Did you mean 'provider'?"
+        assert "sk-42" not in str(found)
+
+    def test_keys_of_a_newer_general_manager_are_a_warning(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        from django.conf import settings
+
+        monkeypatch.setattr(settings, "INSTALLED_APPS", [*settings.INSTALLED_APPS, "general_manager"])
+        with override_settings(GENERAL_MANAGER={"CHAT": {"max_rounds": 1}}):
+            found = run()
+        assert "['max_rounds']" in found["W002"].msg
+
+    def test_only_existing_mutations_can_be_allowed(self, run: Run) -> None:
+        found = run(chat={**CHAT, "allowed_mutations": ["createPart", "createPrat"]})["E002"]
+        assert found.msg == str(ChatConfigurationError.unknown_allowed_mutations("createPrat"))
+        assert found.hint == "createPrat: Did you mean 'createPart'?"
+        assert run(chat={**CHAT, "allowed_mutations": ["createPart"]}) == {}
+
+
+class TestSchema:
+    def test_no_manager_is_an_error_with_the_lines_to_write(self, run: Run) -> None:
+        found = run(managers=())["E001"]
+        assert found.msg == str(ChatConfigurationError.missing_graphql_schema())
+        model = next(item for item in apps.get_models() if item.__module__.startswith("testproject."))
+        assert found.hint is not None
+        assert "chat_managers.py" in found.hint
+        assert f"from {model.__module__} import {model.__name__}" in found.hint
+        assert f"{model.__name__}Manager = expose({model.__name__})" in found.hint
+
+    def test_a_project_without_models_is_told_to_write_some(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(apps, "get_models", lambda: [apps.get_model("auth.User")])
+        assert "an app that has models" in str(run(managers=())["E001"].hint)
+
+    def test_a_source_that_fails_is_an_error(self, run: Run) -> None:
+        found = run(managers=ValueError("the declaration of PartManager is wrong"))
+        assert list(found) == ["E001"]
+        assert "ValueError: the declaration of PartManager is wrong" in found["E001"].msg
+
+    def test_so_is_a_schema_that_graphql_refuses(self, run: Run) -> None:
+        nameless = ManagerInfo(name="EmptyManager", description="", fields=())
+        assert "E001" in run(managers=(nameless,))
+
+    def test_fields_that_look_like_secrets_are_warned_about(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(registry, "warnings", lambda: [("PartManager", "api_token")])
+        assert "PartManager shows the field 'api_token'" in run()["W003"].msg
+
+
+def refuse(error: Exception) -> Callable[[object], None]:
+    def check(config: object) -> None:
+        raise error
+
+    return check
+
+
+class TestProvider:
+    def test_a_missing_dependency_comes_with_the_line_that_installs_it(self, run: Run) -> None:
+        found = run(EchoPlugin(check=refuse(ImportError("no module", name="echo_sdk"))))["E003"]
+        assert found.hint == 'python -m pip install "gm-chat[chat-echo]"'
+
+    def test_without_an_extra_the_line_names_the_package(self, run: Run) -> None:
+        found = run(EchoPlugin(check=refuse(ImportError("no module", name="echo_sdk")), extra=None))["E003"]
+        assert found.hint == "python -m pip install echo_sdk"
+        found = run(EchoPlugin(check=refuse(ImportError("no module")), extra=None))["E003"]
+        assert found.hint is None
+
+    @pytest.mark.parametrize("provider", ["anthropic", "ollama"])
+    def test_a_provider_whose_plugin_is_absent_can_be_installed(self, run: Run, provider: str) -> None:
+        found = run(chat={**CHAT, "provider": provider})["E003"]
+        assert found.hint == f'python -m pip install "gm-chat[chat-{provider}]"'
+
+    def test_any_other_refusal_is_e004(self, run: Run) -> None:
+        found = run(EchoPlugin(check=refuse(ValueError("the base_url has no host"))))["E004"]
+        assert "ValueError: the base_url has no host" in found.msg
+
+    @pytest.mark.parametrize("provider", ["ecko", "no_such_package.Provider", "gm_chat.testing.NoProvider", "os.sep"])
+    def test_a_provider_that_does_not_exist_is_e004(self, run: Run, provider: str) -> None:
+        found = run(chat={**CHAT, "provider": provider})
+        assert list(found) == ["E004"]
+        assert provider.rpartition(".")[2] in found["E004"].msg or "no_such_package" in found["E004"].msg
+
+    def test_a_provider_that_exits_does_not_end_the_check(self, run: Run) -> None:
+        def leave(config: object) -> None:
+            sys.exit(1)
+
+        assert "SystemExit" in run(EchoPlugin(check=leave))["E004"].msg
+
+    def test_it_is_checked_with_a_plain_copy_of_its_configuration(self, run: Run) -> None:
+        seen: list[Any] = []
+        run(EchoPlugin(check=seen.append), chat={**CHAT, "provider_config": {"options": {"stop": ["."]}}})
+        assert seen == [{"options": {"stop": ["."]}}]
+        assert type(seen[0]["options"]) is dict
+
+    def test_profiles_in_use_are_checked_and_others_are_not(self, run: Run) -> None:
+        seen: list[Any] = []
+        profiles = {
+            name: {"provider": "echo", "provider_config": {"model": name}, "trust_group": "us"}
+            for name in ("fast", "strong", "spare")
+        }
+        roles = dict.fromkeys(("planner", "complex_executor", "synthesizer", "fallback_executor"), "strong")
+        planned = {"enabled": True, "roles": {**roles, "simple_executor": "fast"}}
+        chat = {**CHAT, "provider_profiles": profiles, "planned": planned}
+        run(EchoPlugin(check=seen.append), chat=chat)
+        assert seen == [{}, {"model": "fast"}, {"model": "strong"}]
+        run(EchoPlugin(check=seen.append), chat={**chat, "planned": {**planned, "enabled": False}})
+        assert seen[3:] == [{}]
+
+
+class TestPlugins:
+    def test_a_broken_one_is_named_and_the_rest_still_checked(self, run: Run) -> None:
+        found = run(weather=SyntaxError("bad"), managers=())
+        assert {"E010", "E001"} <= set(found) or {"W010", "E001"} <= set(found)
+        message = found.get("E010") or found["W010"]
+        assert "weather" in message.msg
+        assert "test-weather" in message.msg
+
+    def test_plugins_add_findings(self, run: Run) -> None:
+        result = CheckResult(id="acme.W1", level="warning", message="the key expires soon", hint="renew it")
+        found = run(EchoPlugin(findings=[result]))["acme.W1"]
+        assert (found.msg, found.hint, found.is_serious()) == ("the key expires soon", "renew it", False)
+
+    def test_a_host_that_cannot_be_built_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def broken() -> object:
+            raise RuntimeError("no plugins today")
+
+        monkeypatch.setattr(checks, "get_runtime", broken)
+        found = checks.check_chat()
+        assert [item.id for item in found] == ["gm_chat.E001"]
+        assert "no plugins today" in found[0].msg
+
+
+class TestRoutes:
+    def test_absent_routes_come_with_the_line_to_add(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        from django.urls import NoReverseMatch
+
+        def nowhere(name: str) -> str:
+            raise NoReverseMatch
+
+        monkeypatch.setattr(checks, "reverse", nowhere)
+        found = run(chat={**CHAT, "url": "assistant"})["W004"]
+        assert found.hint == 'Add to urlpatterns in testproject.urls: path("assistant/", include("gm_chat.urls")),'
+
+    def test_a_urlconf_that_cannot_be_imported_is_django_s_finding(self, run: Run) -> None:
+        with override_settings(ROOT_URLCONF="no_such_urlconf"):
+            assert run() == {}
+
+    def test_a_project_without_urls_needs_none(self, run: Run) -> None:
+        with override_settings(ROOT_URLCONF=None):
+            assert run() == {}
+
+    def test_a_view_in_front_is_named(self, run: Run) -> None:
+        from django.urls import include
+
+        module = ModuleType("urlconf_with_a_page_in_front")
+        patterns = [path("talk/", lambda request: HttpResponse("")), path("talk/", include("gm_chat.urls"))]
+        module.urlpatterns = patterns  # type: ignore[attr-defined]  # what makes it a URLconf
+        sys.modules[module.__name__] = module
+        with override_settings(ROOT_URLCONF=module.__name__):
+            assert "'/talk/'" in run()["W004"].msg
+        del sys.modules[module.__name__]
+
+
+SQLITE = "django.db.backends.sqlite3"
+READY = {"transaction_mode": "IMMEDIATE", "timeout": 20, "init_command": "PRAGMA journal_mode=wal;"}
+
+
+@pytest.mark.parametrize(
+    ("database", "warned"),
+    [
+        ({"ENGINE": SQLITE, "NAME": "db.sqlite3"}, True),
+        ({"ENGINE": SQLITE, "NAME": "db.sqlite3", "OPTIONS": READY}, False),
+        *[
+            ({"ENGINE": SQLITE, "NAME": "db", "OPTIONS": {k: v for k, v in READY.items() if k != x}}, True)
+            for x in READY
+        ],
+        ({"ENGINE": SQLITE, "NAME": ":memory:"}, False),
+        ({"ENGINE": "django.db.backends.postgresql", "NAME": "db"}, False),
+    ],
+)
+def test_sqlite_in_its_standard_mode_is_warned_about(
+    run: Run, monkeypatch: pytest.MonkeyPatch, database: dict[str, Any], warned: bool
+) -> None:
+    monkeypatch.setattr(checks, "django_settings", SimpleNamespace(DATABASES={"default": database}))
+    assert list(run()) == (["W005"] if warned else [])
+
+
+CHECK = """
+import django, sys
+django.setup()
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
+try:
+    call_command("check")
+except SystemCheckError as error:
+    print(error)
+print("LOADED", *sorted({"openai", "ollama"} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("provider", "loaded"), [("openai", "LOADED openai"), ("ollama", "LOADED ollama"), ("nobody", "LOADED")]
+)
+def test_only_the_chosen_provider_s_sdk_is_imported(provider: str, loaded: str) -> None:
+    for package in ("gm_chat_provider_openai", "gm_chat_provider_ollama"):
+        pytest.importorskip(package, reason="the provider plugins are not installed")
+    output = manage_check(GM_CHAT_PROVIDER=provider)
+    assert output.splitlines()[-1] == loaded
+    assert ("gm_chat.E004" in output) == (provider == "nobody")
+
+
+def test_broken_settings_do_not_stop_the_command() -> None:
+    assert "gm_chat.E002" in manage_check(GM_CHAT_MAX_RESULTS="none at all")
+
+
+def manage_check(**variables: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GM_CHAT_")}
+    environment |= {"DJANGO_SETTINGS_MODULE": "testproject.settings", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", CHECK]
+    return subprocess.run(
+        command, check=True, env=environment | variables, stdout=subprocess.PIPE, text=True, timeout=60
+    ).stdout
