@@ -125,7 +125,9 @@ def members_of(model: type[models.Model]) -> Members:
             members.add(relation, default=default)
     primary_key = options.pk
     scalar = scalar_type(primary_key)
-    if scalar is not None:  # taken already where the key's own name is "id"
+    if scalar is None:
+        members.unusable |= dict.fromkeys({"id", "pk"} - members.columns.keys(), "several columns stand behind it")
+    else:  # add() leaves it out where the key's own name is "id"
         column = Column(name="id", query_name="pk", type=scalar, source=primary_key)
         members.add(column, default=primary_key.is_relation)
     return members

@@ -1,0 +1,93 @@
+"""The page about managers says what is so: its code runs, its error is the error, its table is complete."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from testproject import shop
+from testproject.shop import models
+
+from gm_chat.managers import DeclarationError, ModelManager, registry
+from gm_chat.managers.declare import exposed_in
+from gm_chat.managers.describe import describe
+
+PAGE = (Path(__file__).parents[2] / "docs" / "managers.md").read_text(encoding="utf-8")
+BLOCKS: list[str] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def _app_named_shop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "shop", shop)
+    monkeypatch.setitem(sys.modules, "shop.models", models)
+
+
+def run(block: str) -> list[type[ModelManager]]:
+    """Run a block as a module and return the managers that it declares."""
+    module = ModuleType(f"managers_page_{BLOCKS.index(block)}")
+    before = len(exposed_in(module.__name__))
+    exec(compile(block, "docs/managers.md", "exec"), module.__dict__)  # noqa: S102 - it is our own page
+    declared: list[Any] = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, ModelManager) and value is not ModelManager
+    ]
+    return [*declared, *exposed_in(module.__name__)[before:]]
+
+
+def block(part: str) -> str:
+    return next(text for text in BLOCKS if part in text)
+
+
+def test_one_line() -> None:
+    bindings = describe(run(block("expose(Part, aliases"))).bindings
+    assert set(bindings) == {"MaterialManager", "PartManager"}
+    part = bindings["PartManager"].info
+    assert part.aliases == ("component", "item")
+    assert {item.name for item in part.relations} == {"material"}
+    assert {item.name for item in part.mutations} == {"createPart", "updatePart", "deletePart"}
+
+
+def test_the_class() -> None:
+    part = describe(run(block("def gross"))).bindings["PartManager"]
+    assert part.info.description == "Components that we design ourselves or buy."
+    assert [item.name for item in part.info.fields] == ["id", "number", "name", "price", "status", "gross"]
+    assert [item.name for item in part.info.relations] == ["material", "order_lines"]
+    assert [item.kind for item in part.info.mutations] == ["create", "update"]
+    assert part.visible_to is not None
+
+
+def test_rows_and_fields() -> None:
+    bindings = describe(run(block("def visible_fields"))).bindings
+    assert bindings["OrderManager"].visible_to is not None
+    hook = bindings["EmployeeManager"].visible_fields
+    assert hook is not None
+
+    class Anybody:
+        user = None
+
+    assert "salary" not in hook(Anybody())  # type: ignore[arg-type] # all that the hook reads
+
+
+def test_the_mistake_gives_the_error_on_the_page() -> None:
+    (expected,) = re.findall(r"```text\n(.*?)\n```", PAGE)
+    with pytest.raises(DeclarationError, match=re.escape(expected)):
+        describe(run(block("numbr")))
+
+
+def test_looking_at_the_result() -> None:
+    run(block("LabelManager"))
+    registry.reset()
+
+
+def test_every_block_is_tested() -> None:
+    assert len(BLOCKS) == 5
+
+
+def test_the_table_names_every_attribute() -> None:
+    attributes = [name for name in vars(ModelManager) if not name.startswith("_")]
+    assert all(f"| `{name}` |" in PAGE for name in attributes)

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gm_chat.managers.api import FieldInfo, ManagerInfo, RelationInfo
+from gm_chat.managers.search import SearchIndex, singular
+from gm_chat.testing.fixtures.large import MANAGERS, large_managers
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def manager(name: str, description: str = "", *, aliases: tuple[str, ...] = (), fields: str = "") -> ManagerInfo:
+    return ManagerInfo(
+        name=name,
+        description=description,
+        aliases=aliases,
+        fields=tuple(FieldInfo(name=item, type="string") for item in fields.split()),
+        relations=(RelationInfo(name="belongs_to", target=name, many=False, description="the owning branch"),),
+    )
+
+
+INFOS = [
+    manager("PartManager", "Designed or purchased components.", aliases=("spare part", "item"), fields="number price"),
+    manager("OrderManager", "Goods that customers want.", fields="number ordered_at"),
+    manager("OrderLineManager", "Positions of goods that customers want.", fields="quantity"),
+    manager("BOMLineManager", "Which component goes where.", fields="quantity"),
+    manager("SupplierManager", "Companies that sell to us.", aliases=("vendor",), fields="country"),
+    manager("BusStatusManager", "Where a coach is."),
+    manager("MaßeinheitManager", "Kilogramm, Meter, Stück."),
+    manager("ManagerManager", "People who lead."),
+]
+INDEX = SearchIndex(INFOS)
+EVERYTHING: dict[str, frozenset[str] | None] = {info.name: None for info in INFOS}
+
+
+def found(query: str, **visible: Any) -> list[str]:
+    return INDEX.rank(query, {f"{name}Manager": members for name, members in visible.items()} or EVERYTHING)
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("PartManager", "PartManager"),
+        ("part", "PartManager"),
+        ("PARTS", "PartManager"),
+        ("spare parts", "PartManager"),
+        ("order", "OrderManager"),  # not the line of one
+        ("orders", "OrderManager"),
+        ("order_line", "OrderLineManager"),
+        ("orderLine", "OrderLineManager"),
+        ("orderlines", "OrderLineManager"),
+        ("lines of an order", "OrderLineManager"),
+        ("bom line", "BOMLineManager"),
+        ("bomline", "BOMLineManager"),
+        ("vendors", "SupplierManager"),
+        ("Which companies sell to us?", "SupplierManager"),
+        ("country", "SupplierManager"),
+        ("suplier", "SupplierManager"),
+        ("pratt", "PartManager"),
+        ("bus status", "BusStatusManager"),
+        ("maßeinheit", "MaßeinheitManager"),
+        ("MASSEINHEIT", "MaßeinheitManager"),
+        ("manager", "ManagerManager"),
+        ("who is the manager of the order", "OrderManager"),
+    ],
+)
+def test_the_best_comes_first(query: str, first: str) -> None:
+    assert found(query)[0] == first
+
+
+@pytest.mark.parametrize("query", ["", "   ", "?!", "\x00", "xyzzyq", "\ud800"])
+def test_nothing_is_found_for_nothing(query: str) -> None:
+    assert found(query) == []
+
+
+def test_words_without_meaning_are_used_when_there_is_nothing_else() -> None:
+    index = SearchIndex([manager("ToDoManager"), manager("PartManager")])
+    visible: dict[str, frozenset[str] | None] = {"ToDoManager": None, "PartManager": None}
+    assert index.rank("to do", visible)[0] == "ToDoManager"
+    assert index.rank("how do i get to the parts", visible)[0] == "PartManager"
+
+
+def test_only_visible_managers_and_members_count() -> None:
+    assert found("order", Part=None, Supplier=None) == []
+    assert found("country", Supplier=frozenset({"belongs_to"})) == []
+    assert found("country", Supplier=frozenset({"country"})) == ["SupplierManager"]
+    assert found("owning branch", Supplier=frozenset({"belongs_to"})) == ["SupplierManager"]
+
+
+def test_the_number_of_answers_is_limited() -> None:
+    assert len(INDEX.rank("number quantity", EVERYTHING, limit=2)) == 2
+    assert INDEX.rank("number", EVERYTHING, limit=0) == []
+    assert INDEX.rank("number", EVERYTHING, limit=-1) == []
+
+
+@given(st.text())
+def test_no_text_is_an_error(query: str) -> None:
+    answer = found(query)
+    assert set(answer) <= set(EVERYTHING)
+    assert len(answer) == len(set(answer)) <= 10
+    assert found(query) == answer
+
+
+def test_a_long_text_costs_no_more_than_a_short_one() -> None:
+    assert found("part " + "x" * 100_000 + " order" * 10_000)[0] == "PartManager"
+
+
+@pytest.mark.parametrize(
+    ("plural", "one"),
+    [
+        ("parts", "part"),
+        ("companies", "company"),
+        ("boxes", "box"),
+        ("branches", "branch"),
+        ("addresses", "address"),
+        ("status", "status"),
+        ("glass", "glass"),
+        ("analysis", "analysis"),
+        ("ties", "tie"),
+        ("gas", "gas"),
+        ("as", "as"),
+    ],
+)
+def test_plurals(plural: str, one: str) -> None:
+    assert singular(plural) == one
+
+
+# --- the measured promise ---------------------------------------------------------------------------------------
+
+
+def test_the_large_fixture_is_the_same_each_time() -> None:
+    managers = large_managers()
+    assert managers == large_managers()
+    assert len({info.name for info in managers}) == len(managers) == MANAGERS == 1_000
+    known = {info.name for info in managers}
+    assert all(relation.target in known for info in managers for relation in info.relations)
+    assert all(info.description and info.fields for info in managers)
+
+
+def test_the_committed_queries_are_what_the_seed_makes() -> None:
+    spec = importlib.util.spec_from_file_location("search_queries", DATA / "search_queries.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (DATA / "search_queries.jsonl").read_text(encoding="utf-8").splitlines() == module.lines()
+
+
+def test_recall_over_the_large_fixture() -> None:
+    managers = large_managers()
+    index = SearchIndex(managers)
+    visible: dict[str, frozenset[str] | None] = {info.name: None for info in managers}
+    hits: dict[str, list[bool]] = defaultdict(list)
+    for line in (DATA / "search_queries.jsonl").read_text(encoding="utf-8").splitlines():
+        case = json.loads(line)
+        hits[case["kind"]].append(case["manager"] in index.rank(case["query"], visible, limit=5))
+    assert {kind: len(cases) for kind, cases in hits.items()} == dict.fromkeys(
+        ["name", "plural", "typo", "question", "description"], 100
+    )
+    recall = {kind: sum(cases) / len(cases) for kind, cases in hits.items()}
+    assert sum(recall.values()) / len(recall) >= 0.97, recall
+    assert min(recall.values()) >= 0.9, recall
