@@ -1,0 +1,104 @@
+"""Finds what a question names: managers, and fields whose value is asked for. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+from gm_chat_provider_offline import lexicon
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gm_chat_provider_offline.schema import Field, Manager
+    from gm_chat_provider_offline.words import Token
+
+__all__ = ["Attribute", "Mention", "find_attribute", "find_mentions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A manager named in the question: tokens ``start`` to ``end``, as typed in ``text``."""
+
+    manager: str
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """ "What is the density of X": field names by manager that has them all, and the tokens after "of"."""
+
+    fields: dict[str, tuple[str, ...]]
+    start: int
+
+
+def find_mentions(tokens: Sequence[Token], managers: Iterable[Manager]) -> list[Mention]:
+    """Find managers by name or alias, left to right, the longest name first; without any, take a near miss."""
+    called = [(words, manager.name) for manager in managers for words in manager.called() if words]
+    called.sort(key=lambda item: -len(item[0]))
+    found: list[Mention] = []
+    place = 0
+    while place < len(tokens):
+        mention = _mention_at(tokens, place, called)
+        if mention is not None:
+            found.append(mention)
+        place = mention.end if mention is not None else place + 1
+    return found or _near_misses(tokens, called)
+
+
+def _mention_at(tokens: Sequence[Token], place: int, called: Sequence[tuple[tuple[str, ...], str]]) -> Mention | None:
+    if _is_proper(tokens, place):
+        return None
+    for words, name in called:
+        part = tokens[place : place + len(words)]
+        if tuple(token.stem for token in part) == words and not any(token.quoted for token in part):
+            return Mention(name, place, place + len(words), " ".join(token.text for token in part))
+    return None
+
+
+def _near_misses(tokens: Sequence[Token], called: Sequence[tuple[tuple[str, ...], str]]) -> list[Mention]:
+    for place, token in enumerate(tokens):
+        if token.quoted or len(token.stem) < 5 or token.stem in lexicon.SKIPPED:
+            continue
+        for words, name in called:
+            if len(words) == 1 and SequenceMatcher(None, token.stem, words[0], autojunk=False).ratio() > 0.85:
+                return [Mention(name, place, place + 1, words[0])]
+    return []
+
+
+def _is_proper(tokens: Sequence[Token], place: int) -> bool:
+    """Whether the word is part of a proper name: capitalised beside another capitalised word, not at the start."""
+
+    def capital(index: int) -> bool:
+        return 0 < index < len(tokens) and tokens[index].text[:1].isupper()
+
+    return capital(place) and (capital(place - 1) or capital(place + 1))
+
+
+def find_attribute(tokens: Sequence[Token], managers: Sequence[Manager]) -> Attribute | None:
+    """Recognise "... FIELD [and FIELD] of|for VALUE", where every word before "of" names a field of one manager."""
+    middle = next((place for place, token in enumerate(tokens) if place and token.stem in {"of", "for"}), None)
+    if middle is None:
+        return None
+    asked = [token for token in tokens[:middle] if token.stem not in lexicon.SKIPPED | lexicon.JOINING]
+    words = tuple(token.stem for token in asked)
+    if words in {(), ("number",), ("count",)} or any(word in lexicon.SUPERLATIVES for word in words):
+        return None
+    fields = {manager.name: names for manager in managers if (names := _split_into_fields(words, manager.fields))}
+    return Attribute(fields, middle + 1) if fields else None
+
+
+def _split_into_fields(words: tuple[str, ...], fields: Sequence[Field]) -> tuple[str, ...] | None:
+    """Read all of the words as names of fields, one after the other."""
+    if not words:
+        return ()
+    for size in range(len(words), 0, -1):
+        for field in fields:
+            if words[:size] in field.called():
+                rest = _split_into_fields(words[size:], fields)
+                if rest is not None:
+                    return (field.name, *rest)
+    return None
