@@ -30,8 +30,16 @@ BROKEN = {
     "import_error": ("import a_module_that_nobody_has", "failed", "ModuleNotFoundError"),
     "syntax_error": ("def broken(:\n    pass", "failed", "SyntaxError"),
     "system_exit": ("import sys\nsys.exit(3)", "failed", "SystemExit: 3"),
-    "misspelt_hook": (HOOK + "@hookimpl\ndef gm_chat_tool():\n    return []", "refused", "Did you mean 'gm_chat_tools'?"),
-    "misspelt_argument": (HOOK + "@hookimpl\ndef gm_chat_tools(option):\n    return []", "refused", "Did you mean 'options'?"),
+    "misspelt_hook": (
+        HOOK + "@hookimpl\ndef gm_chat_tool():\n    return []",
+        "refused",
+        "Did you mean 'gm_chat_tools'?",
+    ),
+    "misspelt_argument": (
+        HOOK + "@hookimpl\ndef gm_chat_tools(option):\n    return []",
+        "refused",
+        "Did you mean 'options'?",
+    ),
     "async_hook": (HOOK + "@hookimpl\nasync def gm_chat_tools():\n    return []", "refused", "async def"),
     "async_generator": (HOOK + "@hookimpl\nasync def gm_chat_tools():\n    yield 1", "refused", "async def"),
     "other_contract": (HOOK + "GM_CHAT_CONTRACT = 2\n" + GOOD, "refused", "contract 2"),
