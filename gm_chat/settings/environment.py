@@ -11,14 +11,14 @@ import os
 import typing
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import create_model
+from pydantic import TypeAdapter, ValidationError, create_model
 
 from gm_chat.settings.error import ChatConfigurationError
-from gm_chat.settings.model import ChatSettings, ProfileSettings
+from gm_chat.settings.model import ChatSettings, ProfileSettings, Section
 from gm_chat.settings.sources import ENVIRONMENT, Source, UnknownName, unknown_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pydantic.fields import FieldInfo
 
@@ -81,12 +81,34 @@ def _read(variables: frozenset[str]) -> dict[str, Any]:
         env_parse_none_str="null",
     )
     try:
-        return reader()
+        return _typed(ChatSettings, reader())
     except SettingsError as error:
         name = next((name for name in shape.model_fields if f'"{name}"' in str(error)), "")
         culprits = sorted(variable for variable in variables if variable.startswith(f"{PREFIX}{name.upper()}"))
         # The cause holds the value.
         raise ChatConfigurationError(f"{' or '.join(culprits)}: the value is not valid JSON.") from None
+
+
+def _typed(section: type[Section], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn text into the number or truth value that its setting takes; text that is neither stays for validation."""
+    typed: dict[str, Any] = {}
+    for name, value in values.items():
+        annotation = section.model_fields[name].annotation if name in section.model_fields else None
+        match value:
+            case str() if annotation is not None:
+                typed[name] = _from_text(annotation, value)
+            case dict() if isinstance(annotation, type) and issubclass(annotation, Section):
+                typed[name] = _typed(annotation, value)
+            case _:
+                typed[name] = value
+    return typed
+
+
+def _from_text(annotation: Any, text: str) -> Any:
+    try:
+        return TypeAdapter(annotation).validate_python(text)  # without the setting's strictness and bounds
+    except ValidationError:
+        return text
 
 
 def _is_list(annotation: Any) -> bool:

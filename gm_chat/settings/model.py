@@ -170,7 +170,9 @@ class Section(BaseModel, Mapping[str, Any]):
         """Compare by value with any mapping; a list equals a tuple of the same items."""
         return bool(plain(self) == plain(other)) if isinstance(other, Mapping) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]  # equal to unhashable mappings, so unhashable itself
+    def __hash__(self) -> int:
+        """Hash by value; a section that holds a mapping has no hash, as any mapping."""
+        return hash(tuple(self.values()))
 
 
 class RateLimitSettings(Section):
