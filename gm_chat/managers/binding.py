@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Binding", "ComputedField", "RelationBinding", "VisibleFields", "VisibleTo"]
 
 VisibleTo = Callable[[models.QuerySet[Any], "Actor"], models.QuerySet[Any]]
-VisibleFields = Callable[["Actor"], Collection[str]]
+VisibleFields = Callable[[frozenset[str], "Actor"], Collection[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

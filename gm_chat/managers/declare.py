@@ -96,9 +96,9 @@ class ModelManager:
         return queryset
 
     @classmethod
-    def visible_fields(cls, actor: Actor) -> Collection[str]:  # noqa: ARG003 - for overrides
-        """Name the fields and relations that the actor may see, out of those declared; default: all."""
-        raise AssertionError("never called: an override replaces it, and without one every field is visible")
+    def visible_fields(cls, names: frozenset[str], actor: Actor) -> Collection[str]:  # noqa: ARG003 - for overrides
+        """Limit ``names``, the declared fields and relations, to those that the actor may see."""
+        return names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ def computed(
     """
 
     def decorate(function: Callable[[Any, Actor], Any]) -> Computed:
-        name = getattr(function, "__qualname__", repr(function))
+        name = f"{function.__module__}.{function.__qualname__}"
         if type not in get_args(FieldType):
             raise DeclarationError(
                 f"{name}: computed({type!r}) is no field type; known: {', '.join(get_args(FieldType))}"

@@ -40,7 +40,7 @@ class DuplicateNameError(ValueError):
     """Two managers, or two mutations, share a name; the message names both owners."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SchemaIndex:
     """All exposed managers. ``notes`` say which relations were dropped because their target is not among them."""
 

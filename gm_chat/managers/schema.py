@@ -2,7 +2,7 @@
 
 One object type, one list query and the mutations of each manager. Queries are not resolved through it (plans run on
 their own executor), so it holds no resolvers. graphql-core is imported inside the functions: most processes never
-need it, and it costs a tenth of a second.
+need it, and its import takes a third of a second.
 
 Choices are strings with their values in the description, not enums: a value need not be a GraphQL name.
 """

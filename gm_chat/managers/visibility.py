@@ -55,7 +55,7 @@ def _rights(actor: Actor, user: Any, binding: Binding, visible: set[str]) -> Man
     fields = frozenset(item.name for item in info.fields)
     relations = frozenset(item.name for item in info.relations if item.target in visible)
     if binding.visible_fields is not None:
-        shown = frozenset(binding.visible_fields(actor))
+        shown = frozenset(binding.visible_fields(fields | relations, actor))
         fields, relations = fields & shown, relations & shown
     mutations = frozenset(
         item.name for item in info.mutations if item.kind != "custom" and _has(user, _PERMISSIONS[item.kind], binding)

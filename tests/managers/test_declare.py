@@ -3,6 +3,7 @@ from testproject.shop.models import Material
 
 from gm_chat.managers import DeclarationError, ModelManager, computed, expose
 from gm_chat.managers.declare import Computed, exposed_in
+from gm_chat.plugin import Actor
 
 
 def test_a_computed_field_remembers_its_function() -> None:
@@ -26,7 +27,9 @@ def test_a_computed_field_is_described_by_its_docstring() -> None:
 
 
 def test_an_unknown_type_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(DeclarationError, match=r"gross: computed\('money'\) is no field type; known: string, integer"):
+    with pytest.raises(
+        DeclarationError, match=r"test_declare\..*gross: computed\('money'\) is no field type; known: string, integer"
+    ):
 
         @computed("money")  # type: ignore[arg-type] # the mistake under test
         def gross(part: object, actor: object) -> int:
@@ -68,3 +71,10 @@ def test_exposing_needs_no_assignment() -> None:
 def test_exposing_something_else_is_refused() -> None:
     with pytest.raises(DeclarationError, match=r"expose\('shop.Part'\): expected a model class"):
         expose("shop.Part")  # type: ignore[arg-type] # the mistake under test
+
+
+def test_the_hooks_of_a_manager_hide_nothing_by_themselves() -> None:
+    """So that an override may build on them with ``super()``."""
+    names, rows, nobody = frozenset({"id"}), Material.objects.all(), Actor()
+    assert ModelManager.visible_fields(names, nobody) is names
+    assert ModelManager.visible_to(rows, nobody) is rows

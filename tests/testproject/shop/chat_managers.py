@@ -95,9 +95,8 @@ class EmployeeManager(ModelManager):
     fields = ("id", "name", "salary", "shift_start", "boss", "reports")
 
     @classmethod
-    def visible_fields(cls, actor: Actor) -> Collection[str]:
-        hidden = set() if actor.user is not None and actor.user.is_staff else {"salary"}
-        return set(cls.fields) - hidden
+    def visible_fields(cls, names: frozenset[str], actor: Actor) -> Collection[str]:
+        return names if actor.user is not None and actor.user.is_staff else names - {"salary"}
 
 
 class AnnouncementManager(ModelManager):
