@@ -59,7 +59,7 @@ async def stream(request: HttpRequest) -> HttpResponseBase:
         return forbidden()
     except BadMessage as error:
         return _response(_only(error.event))
-    return _response(_frames(follow(runtime.runner, turn_request)))
+    return _response(_Frames(follow(runtime.runner, turn_request)))
 
 
 def _response(frames: AsyncIterator[bytes]) -> StreamingHttpResponse:
@@ -70,27 +70,49 @@ async def _only(error: Error) -> AsyncGenerator[bytes, None]:
     yield f"data: {to_json(event_object(error))}\n\n".encode()
 
 
-async def _frames(events: AsyncGenerator[LoggedEvent, None]) -> AsyncGenerator[bytes, None]:
+class _Frames:
     """One frame for each event, and a comment whenever nothing happened for a while.
 
-    The next event is awaited in a task of its own, since a timeout around it would end the generator.
+    Not a generator: Django leaves those to the garbage collector when a client goes away while a chunk is being
+    sent, and the provider would go on for as long as that takes. :meth:`close` is what Django calls in every case.
     """
-    upcoming: asyncio.Future[LoggedEvent] | None = None
-    try:
-        while True:
-            upcoming = upcoming or asyncio.ensure_future(anext(events))
+
+    def __init__(self, events: AsyncGenerator[LoggedEvent, None]) -> None:
+        self._events = events
+        self._upcoming: asyncio.Future[LoggedEvent] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # set as long as the turn may be running
+
+    def __aiter__(self) -> _Frames:
+        return self
+
+    async def __anext__(self) -> bytes:
+        self._loop = asyncio.get_running_loop()
+        # The event is awaited in a task of its own, since a timeout around it would end the generator.
+        self._upcoming = upcoming = self._upcoming or asyncio.ensure_future(anext(self._events))
+        try:
             await asyncio.wait({upcoming}, timeout=HEARTBEAT_SECONDS)
-            if not upcoming.done():
-                yield HEARTBEAT
-                continue
-            try:
-                logged = upcoming.result()
-            except StopAsyncIteration:
-                return
-            upcoming = None
-            yield f"data: {to_json(logged_object(logged))}\nid: {logged.seq}\n\n".encode()
-    finally:
+        except asyncio.CancelledError:
+            await self._aclose()
+            raise
+        if not upcoming.done():
+            return HEARTBEAT
+        self._upcoming = None
+        try:
+            logged = upcoming.result()
+        except StopAsyncIteration:
+            self._loop = None
+            raise
+        return f"data: {to_json(logged_object(logged))}\nid: {logged.seq}\n\n".encode()
+
+    def close(self) -> None:
+        """Stop the turn if it still runs. Django calls this in a thread, when the response is over."""
+        if self._loop is not None and not self._loop.is_closed():
+            asyncio.run_coroutine_threadsafe(self._aclose(), self._loop)
+
+    async def _aclose(self) -> None:
+        upcoming, self._upcoming = self._upcoming, None
         if upcoming is not None:
             upcoming.cancel()
             await asyncio.gather(upcoming, return_exceptions=True)
-        await events.aclose()
+        await self._events.aclose()
+        self._loop = None

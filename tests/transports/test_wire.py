@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gm_chat.encoding import to_json
+from gm_chat.engine.events import ConfirmMutation, Done, Error, Event, LoggedEvent, TextChunk, ToolCall, ToolResult
+from gm_chat.providers.base import TokenUsage
+from gm_chat.transports.wire import BadMessage, envelope, event_object, logged_object, message_text
+
+
+def read(body: bytes) -> str:
+    return message_text(body, max_characters=100)
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (TextChunk("Hi"), {"type": "text_chunk", "content": "Hi"}),
+        (ToolCall("c1", "query", {"a": 1}), {"type": "tool_call", "id": "c1", "name": "query", "args": {"a": 1}}),
+        (
+            ToolCall("c1", "query", {}, task_id="t"),
+            {"type": "tool_call", "id": "c1", "name": "query", "args": {}, "task_id": "t"},
+        ),
+        (ToolResult("c1", "query", None), {"type": "tool_result", "id": "c1", "name": "query", "result": None}),
+        (
+            ToolResult("c1", "query", [], task_id="t"),
+            {"type": "tool_result", "id": "c1", "name": "query", "result": [], "task_id": "t"},
+        ),
+        (
+            ConfirmMutation("c1", "createPart", {"name": "Bolt"}),
+            {"type": "confirm_mutation", "id": "c1", "mutation": "createPart", "input": {"name": "Bolt"}},
+        ),
+        (Done(TokenUsage(100, 20)), {"type": "done", "usage": {"input_tokens": 100, "output_tokens": 20}}),
+        (
+            Done(TokenUsage(100, 20, 7, 3), {"resolved": 1}),
+            {
+                "type": "done",
+                "usage": {"input_tokens": 100, "output_tokens": 20, "cached_tokens": 7, "thinking_tokens": 3},
+                "orchestration": {"resolved": 1},
+            },
+        ),
+        (
+            Done(TokenUsage(reported=False)),
+            {"type": "done", "usage": {"input_tokens": 0, "output_tokens": 0, "reported": False}},
+        ),
+        (
+            Error("rate_limited", "Later.", {"retry_after_seconds": 9}),
+            {"type": "error", "message": "Later.", "code": "rate_limited", "retry_after_seconds": 9},
+        ),
+        (
+            Error("chat_error", "Sorry.", {"code": "x", "type": "y", "message": "z"}),
+            {"type": "error", "message": "Sorry.", "code": "chat_error"},
+        ),
+    ],
+)
+def test_each_event_has_its_specified_form(event: Event, expected: dict[str, Any]) -> None:
+    assert event_object(event) == expected
+    assert logged_object(LoggedEvent("t1", 3, event)) == {**expected, "turn_id": "t1", "seq": 3}
+
+
+def test_an_envelope_joins_the_text_and_names_the_turn() -> None:
+    events: list[Event] = [TextChunk("Hello "), ToolCall("c1", "query", {}), TextChunk("you"), Done(TokenUsage(1, 2))]
+    body = envelope([logged_object(LoggedEvent("t1", seq, event)) for seq, event in enumerate(events, 1)])
+    assert (body["answer"], body["turn_id"], len(body["events"])) == ("Hello you", "t1", 4)
+
+
+def test_an_envelope_without_a_turn_has_no_turn_id() -> None:
+    body = envelope([event_object(BadMessage("No.").event)])
+    assert body == {
+        "events": [{"type": "error", "message": "No.", "code": "bad_message"}], "answer": "", "turn_id": None,
+    }  # fmt: skip
+
+
+def test_values_that_json_lacks_are_encoded_and_no_line_is_broken() -> None:
+    line = to_json(event_object(ToolResult("c1", "query", {"price": Decimal("12.50"), "text": "a\u2028b\nc\x00"})))
+    assert "\n" not in line
+    assert "\u2028" not in line
+    assert json.loads(line)["result"] == {"price": "12.50", "text": "a\u2028b\nc\ufffd"}
+
+
+def test_text_is_read_with_unknown_keys_ignored_and_unsafe_characters_replaced() -> None:
+    assert read(b'{"text": " Which parts? ", "later": 1}') == " Which parts? "
+    assert read(rb'{"text": "a\u0000b\ud800c\ud83d\ude00"}') == "a\ufffdb\ufffdc😀"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "not JSON"),
+        (b"text=hi", "not JSON"),
+        (b'{"text": ', "not JSON"),
+        (b'\xef\xbb\xbf{"text": "x"}', "not JSON"),
+        (b'{"text": "x"}'.decode().encode("utf-16"), "UTF-8"),
+        (b'{"text": "\xff"}', "UTF-8"),
+        (b"[1]", "JSON object"),
+        (b'"text"', "JSON object"),
+        (b"null", "JSON object"),
+        (b"1" * 5000, "not JSON"),  # more digits than Python turns into a number
+        (b"{}", "non-blank"),
+        (b'{"text": null}', "non-blank"),
+        (b'{"text": 1}', "non-blank"),
+        (b'{"text": ["x"]}', "non-blank"),
+        (b'{"text": ""}', "non-blank"),
+        (b'{"text": " \\n\\t\\u00a0"}', "non-blank"),
+        (b'{"text": "' + b"x" * 101 + b'"}', "longer than the 100"),
+        (b"[" * 10_000 + b"]" * 10_000, "nested too deeply"),
+        (b'{"text": ' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001, "nested too deeply"),
+        (b'{"text": "' + b"x" * 10_000_000 + b'"}', "longer than the 100"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_anything_else_is_a_bad_message_in_clear_words(body: bytes, words: str) -> None:
+    with pytest.raises(BadMessage, match=words) as caught:
+        read(body)
+    assert caught.value.event.code == "bad_message"
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_at_all_break_the_reader(body: bytes) -> None:
+    with pytest.raises(BadMessage):
+        read(body if not body.startswith(b"{") else b"x" + body)
