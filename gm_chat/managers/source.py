@@ -1,0 +1,62 @@
+"""The manager source of the project's own Django models; it enters by the same door as a plugin's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gm_chat.managers import registry
+from gm_chat.managers.executor import execute_plan
+from gm_chat.managers.mutations import execute_mutation
+from gm_chat.managers.visibility import visibility_of
+from gm_chat.persistence.threads import run_db
+from gm_chat.plugin import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gm_chat.managers.api import ManagerInfo, MutationCall, QueryPage, QueryPlan, Visibility
+    from gm_chat.managers.binding import Binding
+    from gm_chat.plugin import Actor
+
+__all__ = ["DjangoModelSource"]
+
+
+class DjangoModelSource:
+    """Managers declared in ``chat_managers.py`` modules (or the given bindings). Each call is one hop to a thread."""
+
+    name = "django"
+
+    def __init__(self, bindings: Mapping[str, Binding] | None = None) -> None:
+        """Serve ``bindings``, or what the registry holds at each call."""
+        self._given = bindings
+
+    @property
+    def bindings(self) -> Mapping[str, Binding]:
+        """The managers with their models."""
+        return registry.bindings() if self._given is None else self._given
+
+    def describe(self) -> Sequence[ManagerInfo]:
+        """Every exposed manager; uses no database."""
+        return [binding.info for binding in self.bindings.values()]
+
+    async def visibility(self, actor: Actor) -> Visibility:
+        """The actor's rights, by Django's permissions."""
+        return await run_db(visibility_of, actor, self.bindings)
+
+    async def execute(self, plan: QueryPlan, actor: Actor, *, deadline: float | None) -> QueryPage:
+        """Run a plan; see :func:`~gm_chat.managers.executor.execute_plan`."""
+        return await run_db(execute_plan, plan, self.bindings, actor, deadline=deadline)
+
+    async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
+        """Check the actor's permission as it is now, then run the call."""
+        return await run_db(_mutate, call, self.bindings, actor, deadline)
+
+
+def _mutate(
+    call: MutationCall, bindings: Mapping[str, Binding], actor: Actor, deadline: float | None
+) -> dict[str, Any]:
+    name, manager = call.mutation.name, call.mutation.manager
+    rights = visibility_of(actor, bindings).managers.get(manager)
+    if rights is None or name not in rights.mutations:
+        raise ToolError("permission_denied", f"you may not run {name}")
+    return execute_mutation(call, bindings, actor, deadline=deadline)

@@ -1,0 +1,53 @@
+"""Checks that every tool makes of its arguments: a model may send anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gm_chat.managers.spelling import nearest, shown
+from gm_chat.plugin import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gm_chat.plugin import ToolDefinition
+
+__all__ = ["checked", "flag", "text"]
+
+MAX_TEXT = 2_000
+
+
+def checked(args: Any, definition: ToolDefinition) -> Mapping[str, Any]:
+    """The arguments, if they are an object with no key that the tool does not know and none missing."""
+    known = list(definition.input_schema["properties"])
+    tool = definition.name
+    if not hasattr(args, "keys"):
+        raise ToolError("invalid_argument", f"{tool} takes an object of arguments, got {shown(args)}", allowed=known)
+    for key in args:
+        if key not in known:
+            raise ToolError(
+                "invalid_argument", f"{tool} takes no argument {shown(key)}", allowed=nearest(str(key)[:80], known)
+            )
+    for key in definition.input_schema.get("required", ()):
+        if key not in args:
+            raise ToolError("invalid_argument", f"{tool} needs the argument {key!r}", allowed=known)
+    result: Mapping[str, Any] = args
+    return result
+
+
+def text(args: Mapping[str, Any], name: str) -> str:
+    """An argument that must be text."""
+    value = args.get(name)
+    if not isinstance(value, str):
+        raise ToolError("invalid_argument", f"{name} must be text, got {shown(value)}")
+    if len(value) > MAX_TEXT:
+        raise ToolError("too_large", f"{name} is longer than {MAX_TEXT} characters")
+    return value
+
+
+def flag(args: Mapping[str, Any], name: str) -> bool:
+    """An argument that may be left out and is true or false."""
+    value = args.get(name, False)
+    if not isinstance(value, bool):
+        raise ToolError("invalid_argument", f"{name} must be true or false without quotes, got {shown(value)}")
+    return value

@@ -1,0 +1,145 @@
+"""``search_managers``, ``get_manager_schema`` and ``find_path``: what there is, as the actor may see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from gm_chat.encoding import jsonable
+from gm_chat.managers.filters import filter_names
+from gm_chat.managers.plan import find_manager
+from gm_chat.plugin import ToolContext, ToolDefinition, ToolError, ToolSpec
+from gm_chat.tools.arguments import checked, flag, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gm_chat.managers.api import FieldInfo, InputInfo, ManagerInfo, ManagerView, Path
+
+__all__ = ["find_path", "get_manager_schema", "search_managers"]
+
+MAX_SUMMARIES: Final = 10
+MAX_PATHS: Final = 5
+
+_SEARCH = ToolDefinition(
+    "search_managers",
+    "Find out which managers (kinds of business data) exist for a topic. Returns names, fields, filters and relations "
+    "to use with query.",
+    {
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "words for what is looked for, e.g. 'open orders'"}},
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+)
+_SCHEMA = ToolDefinition(
+    "get_manager_schema",
+    "Describe one manager completely: field types and choices, every filter, relations, mutations.",
+    {
+        "type": "object",
+        "properties": {"manager": {"type": "string", "description": "a manager's name from search_managers"}},
+        "required": ["manager"],
+        "additionalProperties": False,
+    },
+)
+_PATH = ToolDefinition(
+    "find_path",
+    "Find how two managers are related: the relation names to follow from one to the other.",
+    {
+        "type": "object",
+        "properties": {
+            "from_manager": {"type": "string"},
+            "to_manager": {"type": "string"},
+            "alternatives": {"type": "boolean", "description": "true lists several ways, each with a reason"},
+        },
+        "required": ["from_manager", "to_manager"],
+        "additionalProperties": False,
+    },
+)
+
+
+async def _search(args: Mapping[str, Any], context: ToolContext) -> list[dict[str, Any]]:
+    query = text(checked(args, _SEARCH), "query")
+    view = await context.managers.view(context.actor)
+    return [_summary(info) for info in view.search(query, limit=MAX_SUMMARIES)]
+
+
+async def _schema(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any] | None:
+    name = text(checked(args, _SCHEMA), "manager")
+    view = await context.managers.view(context.actor)
+    try:
+        info = find_manager(name, view)
+    except ToolError:
+        return None  # the contract's answer for unknown and hidden alike
+    return {
+        **_summary(info, complete=True),
+        "field_details": {field.name: _field(field) for field in info.fields},
+        "mutations": [
+            {"name": item.name, "description": item.description, "inputs": [_input(each) for each in item.inputs]}
+            for item in info.mutations
+        ],
+    }
+
+
+async def _path(args: Mapping[str, Any], context: ToolContext) -> list[Any] | None:
+    args = checked(args, _PATH)
+    several = flag(args, "alternatives")
+    view = await context.managers.view(context.actor)
+    start = find_manager(text(args, "from_manager"), view, "from_manager").name
+    end = find_manager(text(args, "to_manager"), view, "to_manager").name
+    paths = view.find_paths(start, end, limit=MAX_PATHS if several else 1)
+    if not paths:
+        return None
+    if several:
+        return [{"path": list(path), "why": _why(start, path, view)} for path in paths]
+    return list(paths[0])
+
+
+def _summary(info: ManagerInfo, *, complete: bool = False) -> dict[str, Any]:
+    relations = []
+    for relation in info.relations:
+        entry: dict[str, Any] = {"name": relation.name, "target": relation.target}
+        if complete:
+            entry["many"] = relation.many
+            if relation.description:
+                entry["description"] = relation.description
+        relations.append(entry)
+    return {
+        "manager": info.name,
+        "description": info.description,
+        "fields": [field.name for field in info.fields],
+        "relations": relations,
+        "filters": filter_names(info, complete=complete),
+    }
+
+
+def _field(field: FieldInfo | InputInfo) -> dict[str, Any]:
+    details: dict[str, Any] = {"type": field.type}
+    if field.description:
+        details["description"] = field.description
+    if field.nullable:
+        details["nullable"] = True
+    if field.choices:
+        details["choices"] = [{"value": jsonable(value), "label": label} for value, label in field.choices]
+    return details
+
+
+def _input(item: InputInfo) -> dict[str, Any]:
+    details: dict[str, Any] = {"name": item.name, "required": item.required, **_field(item)}
+    if item.relation is not None:
+        details["ids_of" if item.many else "id_of"] = item.relation
+    return details
+
+
+def _why(start: str, path: Path, view: ManagerView) -> str:
+    """The way in words: ``PartManager -> material -> MaterialManager``."""
+    steps, name = [start], start
+    for hop in path:
+        info = view.get(name)
+        name = next(item.target for item in (info.relations if info is not None else ()) if item.name == hop)
+        steps += [hop, name]
+    return " -> ".join(steps) if path else f"{start} itself"
+
+
+search_managers: Final = ToolSpec(definition=_SEARCH, run=_search)
+get_manager_schema: Final = ToolSpec(definition=_SCHEMA, run=_schema)
+find_path: Final = ToolSpec(definition=_PATH, run=_path)

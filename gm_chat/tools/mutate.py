@@ -1,0 +1,73 @@
+"""``mutate``: run one allow-listed write, after the client has confirmed it where the settings ask for that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gm_chat.encoding import jsonable
+from gm_chat.managers.calls import build_call
+from gm_chat.managers.spelling import nearest, shown
+from gm_chat.plugin import ToolContext, ToolDefinition, ToolError, ToolSpec
+from gm_chat.tools.arguments import checked
+
+__all__ = ["mutate"]
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+
+_MUTATE = ToolDefinition(
+    "mutate",
+    "Change data: create, update or delete one row. Use it only when the user asks for a change. "
+    "get_manager_schema lists the mutations and their inputs.",
+    {
+        "type": "object",
+        "properties": {
+            "mutation": {"type": "string", "description": "e.g. createPart, updatePart, deletePart"},
+            "input": {"type": "object", "description": 'e.g. {"id": 7, "price": "9.90"}; ids stand for related rows'},
+        },
+        "required": ["mutation", "input"],
+        "additionalProperties": False,
+    },
+)
+
+
+async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
+    args = checked(args, _MUTATE)
+    name, values = _form(args["mutation"], args["input"])
+    allowed: list[str] = list(context.settings["allowed_mutations"])
+    if name not in allowed:
+        raise ToolError(
+            "mutation_not_allowed",
+            f"the mutation {name!r} is not allowed in this chat",
+            allowed=await _offered(name, allowed, context),
+        )
+    if not context.actor.is_authenticated:
+        raise ToolError("authentication_required", "only a logged-in user may change data")
+    view = await context.managers.view(context.actor)
+    call = build_call(name, values, view)
+    if name in context.settings["confirm_mutations"] and not context.approved:
+        return {"status": "confirmation_required", "mutation": name, "input": dict(values)}
+    data = await context.managers.mutate(call, context.actor, deadline=context.deadline)
+    return {"status": "executed", "data": jsonable(data)}
+
+
+def _form(name: Any, values: Any) -> tuple[str, Mapping[str, Any]]:
+    """The shape of the two arguments, before anything is looked up."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ToolError("invalid_argument", f"mutation must be a name such as createPart, got {shown(name)}")
+    if not isinstance(values, Mapping):
+        raise ToolError("invalid_argument", f'input must be an object such as {{"id": 7}}, got {shown(values)}')
+    for key in values:
+        if not isinstance(key, str) or not _NAME.fullmatch(key):
+            raise ToolError("invalid_argument", f"input: {shown(key)} is not a name")
+    return name, values
+
+
+async def _offered(name: str, allowed: list[str], context: ToolContext) -> list[str]:
+    """Allowed mutations that the actor could run, nearest first; of others not even the names."""
+    view = await context.managers.view(context.actor)
+    return nearest(name, [item for item in allowed if view.mutation(item) is not None])
+
+
+mutate: Final = ToolSpec(definition=_MUTATE, run=_run, kind="write")
