@@ -116,7 +116,7 @@ def members_of(model: type[models.Model]) -> Members:
     """Introspect a model; forward fields come before reverse relations, each in the order of declaration."""
     members = Members()
     options = model._meta
-    forward = [*options.concrete_fields, *options.many_to_many, *options.private_fields]
+    forward = [*options.fields, *options.many_to_many, *options.private_fields]
     for source in forward:
         for member, default in _forward(source, members):
             members.add(member, default=default)
