@@ -15,7 +15,7 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -33,39 +33,60 @@ class UnencodableError(TypeError):
 
 def jsonable(value: Any, path: str = "$", depth: int = 0) -> Any:
     """Return ``value`` in plain JSON types, or raise :class:`UnencodableError` naming the place (``$.rows[3].x``)."""
-    match value:
-        case None | bool():
-            return value
-        case Enum():
-            return jsonable(value.value, path, depth)
-        case str():
-            return _UNSAFE_TEXT.sub("\ufffd", value) if _UNSAFE_TEXT.search(value) else str(value)
-        case int():
-            return int(value)
-        case float():
-            return value if math.isfinite(value) else None
-        case Decimal():
-            return format(value, "f") if value.is_finite() else None
-        case datetime() | date() | time():
-            return value.isoformat()
-        case timedelta():
-            return value.total_seconds()
-        case uuid.UUID():
-            return str(value)
-        case bytes() | bytearray() | memoryview():
-            return "base64:" + base64.b64encode(bytes(value)).decode("ascii")
+    encode = _SCALARS.get(type(value)) or _scalar_encoder(value)
+    if encode is not None:
+        return encode(value)
     if depth >= MAX_DEPTH:
         raise UnencodableError(f"{path}: nested deeper than {MAX_DEPTH} levels")
-    match value:
-        case Mapping():
-            return {_key(key, path): jsonable(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
-        case list() | tuple():
-            return [jsonable(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
-        case Set():
-            return sorted((jsonable(item, path, depth + 1) for item in value), key=canonical_json)
-    if type(value).__str__ is not object.__str__ and type(value).__module__.startswith("django.utils.functional"):
-        return jsonable(str(value), path, depth)
+    if isinstance(value, Mapping):
+        return {_key(key, path): jsonable(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
+    if isinstance(value, Set):
+        return sorted((jsonable(item, path, depth + 1) for item in value), key=canonical_json)
+    if type(value).__module__ == "django.utils.functional":  # a lazy translation is text once it is asked for
+        return _text(str(value))
     raise UnencodableError(f"{path}: a {type(value).__name__} has no JSON form")
+
+
+def _text(value: str) -> str:
+    return _UNSAFE_TEXT.sub("\ufffd", value) if _UNSAFE_TEXT.search(value) else str(value)
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+def _iso(value: date | time) -> str:
+    return value.isoformat()
+
+
+def _binary(value: bytes | bytearray | memoryview) -> str:
+    return "base64:" + base64.b64encode(bytes(value)).decode("ascii")
+
+
+# In the order in which subclasses are tried: a bool is an int, a datetime a date.
+_SCALARS: Final[Mapping[type, Callable[[Any], Any]]] = {
+    type(None): _identity,
+    bool: _identity,
+    Enum: lambda value: jsonable(value.value),
+    str: _text,
+    int: int,
+    float: lambda value: value if math.isfinite(value) else None,
+    Decimal: lambda value: format(value, "f") if value.is_finite() else None,
+    datetime: _iso,
+    date: _iso,
+    time: _iso,
+    timedelta: timedelta.total_seconds,
+    uuid.UUID: str,
+    bytes: _binary,
+    bytearray: _binary,
+    memoryview: _binary,
+}
+
+
+def _scalar_encoder(value: Any) -> Callable[[Any], Any] | None:
+    return next((encode for kind, encode in _SCALARS.items() if isinstance(value, kind)), None)
 
 
 def to_json(value: Any) -> str:
@@ -81,7 +102,7 @@ def canonical_json(value: Any) -> str:
 
 def _key(key: object, path: str) -> str:
     if isinstance(key, str):
-        return _UNSAFE_TEXT.sub("\ufffd", key)
+        return _text(key)
     if isinstance(key, (int, uuid.UUID, date)) and not isinstance(key, bool):
         return str(key)
     raise UnencodableError(f"{path}: {key!r} is not usable as an object key")

@@ -8,11 +8,12 @@ foreign system needs nothing else of ours but ``gm_chat.plugin``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from gm_chat.plugin.context import Actor
 
 __all__ = [
@@ -42,7 +43,18 @@ __all__ = [
 ]
 
 FieldType = Literal[
-    "string", "integer", "number", "decimal", "boolean", "date", "datetime", "time", "duration", "uuid", "json", "binary"
+    "string",
+    "integer",
+    "number",
+    "decimal",
+    "boolean",
+    "date",
+    "datetime",
+    "time",
+    "duration",
+    "uuid",
+    "json",
+    "binary",
 ]
 
 Path = tuple[str, ...]

@@ -11,12 +11,13 @@ All hooks are plain functions; a plugin with an ``async def`` implementation is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gm_chat.plugin.markers import hookspec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from gm_chat.plugin.context import TurnContext, TurnOutcome
     from gm_chat.plugin.protocols import AuditSink, ManagerSource, PermissionCheck
     from gm_chat.plugin.specs import (

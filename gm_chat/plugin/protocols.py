@@ -5,10 +5,11 @@ The host calls every method through a guard: a timeout, an error policy and the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from gm_chat.managers.api import (
         ManagerInfo,
         MutationCall,
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
         QueryPlan,
         Visibility,
     )
-    from gm_chat.plugin.context import Actor, TurnContext
+    from gm_chat.plugin.context import Actor
     from gm_chat.plugin.decisions import Action, Decision
 
 
@@ -91,5 +92,3 @@ class RateLimitStore(Protocol):
     async def peek(self, key: str, *, window_seconds: int, now: float) -> int:
         """Return the count of the key's current window."""
         ...
-
-

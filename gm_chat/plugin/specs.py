@@ -7,11 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from gm_chat.providers.base import Capability, Provider, ToolDefinition
-
 if TYPE_CHECKING:
     from gm_chat.plugin.context import ToolContext
     from gm_chat.plugin.protocols import RateLimitStore
+    from gm_chat.providers.base import Capability, Provider, ToolDefinition
 
 TOOL_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 """What the strictest provider accepts as a tool's name."""
@@ -58,7 +57,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogSpec:
-    """Ranking metadata for managers. ``load()`` returns ``{manager name: entry}``; entries of hidden ones are ignored."""
+    """Ranking metadata: ``load()`` returns ``{manager name: entry}``; entries of hidden managers are ignored."""
 
     name: str
     load: Callable[[], Mapping[str, Mapping[str, Any]]]

@@ -233,7 +233,7 @@ _config_source: Callable[[], Mapping[str, Any]] = dict
 
 def set_default_config_source(source: Callable[[], Mapping[str, Any]]) -> None:
     """Tell zero-argument providers where ``provider_config`` is. Called once by the composition root."""
-    global _config_source
+    global _config_source  # noqa: PLW0603 (one hook for the composition root, instead of an import of it)
     _config_source = source
 
 
@@ -265,7 +265,11 @@ class BaseLLMProvider:
         """Raise if ``config`` (default: the chat's) cannot work: ``ImportError`` for the SDK, ``ValueError`` else."""
 
     def complete(
-        self, messages: list[Message], tools: list[ToolDefinition], *, options: CallOptions | None = None
+        self,
+        messages: list[Message],  # noqa: ARG002 (a subclass reads them)
+        tools: list[ToolDefinition],  # noqa: ARG002
+        *,
+        options: CallOptions | None = None,  # noqa: ARG002
     ) -> AsyncIterator[ChatEvent]:
         """Stream one completion. ``options`` holds only what :attr:`capabilities` declares."""
         raise TypeError(f"{type(self).__name__} does not define complete(messages, tools)")

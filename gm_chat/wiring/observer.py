@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
-
-from django.dispatch import Signal
+from typing import TYPE_CHECKING, Any
 
 from gm_chat import signals
-from gm_chat.engine.audit import AuditTrail
-from gm_chat.engine.events import Error
-from gm_chat.host import PluginHost
 from gm_chat.persistence.threads import run_db
-from gm_chat.plugin import TurnContext, TurnOutcome
+
+if TYPE_CHECKING:
+    from django.dispatch import Signal
+
+    from gm_chat.engine.audit import AuditTrail
+    from gm_chat.engine.events import Error
+    from gm_chat.host import PluginHost
+    from gm_chat.plugin import TurnContext, TurnOutcome
 
 __all__ = ["Observer"]
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.engine.ports import ProviderHandle
-from gm_chat.host import PluginHost
 from gm_chat.host.providers import resolve
 from gm_chat.persistence.threads import run_db
-from gm_chat.plugin import ProviderSpec, TurnContext
 from gm_chat.providers.base import CallOptions, ChatEvent, Message, Provider, ToolDefinition
 from gm_chat.settings import ChatConfigurationError, ChatSettings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from gm_chat.host import PluginHost
+    from gm_chat.plugin import ProviderSpec, TurnContext
 
 __all__ = ["DEFAULT_CANDIDATE", "build_provider"]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.signals import setting_changed
 
@@ -15,21 +14,26 @@ from gm_chat.audit import AuditPolicy
 from gm_chat.defaults import core_plugins
 from gm_chat.engine import TurnRunner
 from gm_chat.engine.audit import AuditTrail
-from gm_chat.engine.ports import ProviderHandle, TurnObserver, TurnStore
 from gm_chat.host import PluginHost
 from gm_chat.loops import legacy_loop
-from gm_chat.managers.api import ManagerService
 from gm_chat.managers.index import SchemaIndex
 from gm_chat.managers.service import DataService
 from gm_chat.persistence.conversations import DjangoTurnStore
 from gm_chat.persistence.threads import run_db
-from gm_chat.plugin import Action, Actor, Decision, ToolSpec, TurnContext
 from gm_chat.settings import ChatSettings, get_chat_settings
 from gm_chat.tools.direct import direct_tools
 from gm_chat.wiring.observer import Observer
 from gm_chat.wiring.provider import build_provider
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gm_chat.engine.ports import ProviderHandle, TurnObserver, TurnStore
+    from gm_chat.managers.api import ManagerService
+    from gm_chat.plugin import Action, Actor, Decision, ToolSpec, TurnContext
+
 __all__ = ["Runtime", "get_runtime", "reset_runtime"]
+
 
 def _new_id() -> str:
     return uuid.uuid4().hex
@@ -51,9 +55,11 @@ class Runtime:
     audit: AuditTrail = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # One runner and one trail per Runtime, whoever asks first: a cached property could be built twice by two threads.
+        # Here and not in cached properties, which two threads could build twice: there is one runner per Runtime.
         object.__setattr__(self, "runner", TurnRunner(self, legacy_loop))
-        object.__setattr__(self, "audit", AuditTrail(self.host.audit_sinks, AuditPolicy.from_settings(self.settings.audit)))
+        object.__setattr__(
+            self, "audit", AuditTrail(self.host.audit_sinks, AuditPolicy.from_settings(self.settings.audit))
+        )
 
     @classmethod
     def build(cls, settings: ChatSettings) -> Runtime:
@@ -110,7 +116,7 @@ _runtime: Runtime | None = None
 
 def get_runtime() -> Runtime:
     """The process's Runtime, built on first use. Raises ``ChatConfigurationError`` if the settings are invalid."""
-    global _runtime
+    global _runtime  # noqa: PLW0603 (the one piece of state that the composition root keeps)
     runtime = _runtime
     if runtime is None:
         with _lock:
@@ -121,7 +127,7 @@ def get_runtime() -> Runtime:
 
 def reset_runtime() -> None:
     """Drop the process's Runtime; turns that run keep theirs. For tests that change more than Django's settings."""
-    global _runtime
+    global _runtime  # noqa: PLW0603 (the one piece of state that the composition root keeps)
     with _lock:
         _runtime = None
 
