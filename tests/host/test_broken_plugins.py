@@ -26,17 +26,18 @@ def gm_chat_tools():
     yield ToolSpec(definition=ToolDefinition(__name__, "A tool.", schema), run=run)
 """
 HOOK = "from gm_chat.plugin import hookimpl\n"
+EMPTY = "\n    return []"
 BROKEN = {
     "import_error": ("import a_module_that_nobody_has", "failed", "ModuleNotFoundError"),
     "syntax_error": ("def broken(:\n    pass", "failed", "SyntaxError"),
     "system_exit": ("import sys\nsys.exit(3)", "failed", "SystemExit: 3"),
     "misspelt_hook": (
-        HOOK + "@hookimpl\ndef gm_chat_tool():\n    return []",
+        HOOK + "@hookimpl\ndef gm_chat_tool():" + EMPTY,
         "refused",
         "Did you mean 'gm_chat_tools'?",
     ),
     "misspelt_argument": (
-        HOOK + "@hookimpl\ndef gm_chat_tools(option):\n    return []",
+        HOOK + "@hookimpl\ndef gm_chat_tools(option):" + EMPTY,
         "refused",
         "Did you mean 'options'?",
     ),

@@ -38,6 +38,10 @@ def module(**attributes: Any) -> ModuleType:
     return made
 
 
+def nothing() -> list[Any]:
+    return []
+
+
 def plugin(**hooks: Callable[..., Any]) -> object:
     return module(**{f"gm_chat_{name}": hookimpl(function) for name, function in hooks.items()})
 
@@ -158,12 +162,16 @@ def test_sections_are_ordered_and_failing_ones_left_out(caplog: pytest.LogCaptur
 
 def test_observers_are_all_told_whatever_one_raises(caplog: pytest.LogCaptureFixture) -> None:
     told: list[Any] = []
+
+    def started(context: TurnContext) -> None:
+        told.append(context)
+
+    def finished(context: TurnContext, outcome: TurnOutcome) -> None:
+        told.append((context, outcome))
+
     host = make_host(
         a=plugin(turn_started=raising, turn_finished=raising),
-        b=plugin(
-            turn_started=told.append,
-            turn_finished=lambda context, outcome: told.append((context, outcome)),
-        ),
+        b=plugin(turn_started=started, turn_finished=finished),
     )
     outcome = TurnOutcome("done")
     host.turn_started(CONTEXT)
@@ -243,8 +251,8 @@ async def test_a_check_that_hangs_denies(monkeypatch: pytest.MonkeyPatch) -> Non
         plugin(permission_checks=raising),
         plugin(permission_checks=lambda: [object()]),
         plugin(permission_checks=lambda optoins: []),
-        plugin(permission_check=list),
-        module(GM_CHAT_CONTRACT=99, gm_chat_permission_checks=hookimpl(list)),
+        plugin(permission_check=nothing),
+        module(GM_CHAT_CONTRACT=99, gm_chat_permission_checks=hookimpl(nothing)),
     ],
 )
 async def test_checks_that_could_not_be_built_deny_everything(broken: object) -> None:
@@ -254,6 +262,6 @@ async def test_checks_that_could_not_be_built_deny_everything(broken: object) ->
 
 
 async def test_another_broken_plugin_denies_nothing() -> None:
-    host = make_host(broken=plugin(tool=list), failed=ImportError("no"), strict=False)
+    host = make_host(broken=plugin(tool=nothing), failed=ImportError("no"), strict=False)
     assert len(host.problems) == 2
     assert await permitted(host) == Decision.allow()

@@ -30,6 +30,10 @@ def module(**attributes: Any) -> ModuleType:
     return made
 
 
+def nothing() -> list[Any]:
+    return []
+
+
 def plugin(hook: str, implementation: Callable[..., Any]) -> object:
     """A plugin with one hook."""
     return module(**{hook: hookimpl(implementation)})
@@ -133,6 +137,10 @@ async def _later() -> list[Any]:
     return []
 
 
+def _hidden() -> Any:
+    return _later()
+
+
 FAILURES: dict[str, tuple[Callable[[str], Callable[..., Any]], str]] = {
     "raises in the middle": (half_a_generator, "it failed: OSError: no network."),
     "exits": (lambda hook: _exit, "it failed: SystemExit: 2."),
@@ -140,7 +148,7 @@ FAILURES: dict[str, tuple[Callable[[str], Callable[..., Any]], str]] = {
     "a class": (lambda hook: lambda: [Sink], "it handed out the class Sink, not an instance."),
     "no list": (lambda hook: lambda: 7, "it returned a int; return a list, or yield"),
     "one text": (lambda hook: lambda: "x.yaml", "it returned a str; return a list, or yield"),
-    "a hidden coroutine": (lambda hook: _later, "it returned a coroutine; hooks are plain functions"),
+    "a hidden coroutine": (lambda hook: _hidden, "it returned a coroutine; hooks are plain functions"),
 }
 
 
@@ -272,4 +280,4 @@ def test_what_pluggy_itself_refuses_is_reported(monkeypatch: pytest.MonkeyPatch)
 
 def test_make_host_fails_a_test_with_the_problems() -> None:
     with pytest.raises(AssertionError, match="there is no such hook"):
-        make_host(a=plugin("gm_chat_tool", list))
+        make_host(a=plugin("gm_chat_tool", nothing))
