@@ -123,7 +123,7 @@ def test_a_catch_all_does_not_hide_them(project: str) -> None:
 def test_the_project_s_own_urlconf_stays_as_it_is(project: str) -> None:
     assert reverse("page") == "/page/"
     assert reverse("gm_chat:chat") == "/chat/"
-    assert len(sys.modules[project].urlpatterns) == 1  # type: ignore[attr-defined]  # set by the fixture
+    assert len(sys.modules[project].urlpatterns) == 1
 
 
 def test_they_survive_cleared_caches() -> None:
@@ -162,10 +162,17 @@ def test_a_project_without_urls_is_left_alone() -> None:
         assert URLResolver(RegexPattern(r"^/"), [path("page/", page)]).url_patterns
 
 
-def test_plugins_bring_routes_below_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    host = SimpleNamespace(urls={"weather": (path("report/", page, name="report"),)})
+def test_plugins_bring_routes_below_their_name(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    host = SimpleNamespace(urls={"weather": (path("report/", page, name="report"), "no route"), "odd": (None,)})
     monkeypatch.setattr(urls, "get_runtime", lambda: SimpleNamespace(host=host))
-    assert reverse("weather:report", urlconf=tuple(urls.plugin_routes())) == "/x/weather/report/"
+    found = urls.plugin_routes()
+    urlconf: Any = (path("chat/", include((found, "gm_chat"))),)
+    assert reverse("gm_chat:weather:report", urlconf=urlconf) == "/chat/x/weather/report/"
+    assert len(found) == 1
+    assert "The plugin 'weather' offers 'no route' as a route" in caplog.text
+    assert "The plugin 'odd' offers None" in caplog.text
 
 
 def test_a_chat_that_cannot_be_built_leaves_the_project_its_pages(
