@@ -47,7 +47,7 @@ def curl_lines(url: str, cookies: Path) -> list[str]:
     return [
         f"curl -s -c {jar} -d 'username=engineer&password={PASSWORD}' {url}/demo/login/",
         f"curl -s {headers} -d {_body('Which parts use aluminium?')} {url}/chat/",
-        f"curl -sN {headers} -d {_body('How many open projects do we have?')} {url}/chat/stream/",
+        f"curl -sN {headers} -d {_body('How many active projects do we have?')} {url}/chat/stream/",
     ]
 
 

@@ -48,23 +48,23 @@ def choose(
     ``find_ollama_model`` is asked only when it matters; ``plugins`` are the names of the installed ones.
     """
     if requested != "auto":
-        return Choice(requested, _config(requested, base_url, model, environment), "as asked for")
+        return Choice(requested, _config(requested, base_url, model), "as asked for")
     if base_url is not None:
-        return Choice("openai", _config("openai", base_url, model, environment), "an OpenAI-compatible --base-url")
+        return Choice("openai", _config("openai", base_url, model), "an OpenAI-compatible --base-url")
     notes: list[str] = []
     if (found := find_ollama_model()) is not None:
         if "ollama" in plugins:
-            config = _config("ollama", None, model or found, environment)
+            config = _config("ollama", None, model or found)
             return Choice("ollama", config, "Ollama runs on this machine")
         notes.append("Ollama runs on this machine; to use it: pip install 'gm-chat[chat-ollama]'")
     if environment.get("OPENAI_API_KEY"):
         if "openai" in plugins:
-            return Choice("openai", _config("openai", None, model, environment), "OPENAI_API_KEY is set", tuple(notes))
+            return Choice("openai", _config("openai", None, model), "OPENAI_API_KEY is set", tuple(notes))
         notes.append("OPENAI_API_KEY is set; to use it: pip install 'gm-chat[chat-openai]'")
     return Choice("offline", {}, "no Ollama with a tool-capable model and no OPENAI_API_KEY found", tuple(notes))
 
 
-def _config(provider: str, base_url: str | None, model: str | None, environment: Mapping[str, str]) -> dict[str, Any]:
+def _config(provider: str, base_url: str | None, model: str | None) -> dict[str, Any]:
     config: dict[str, Any] = {}
     if model is not None:
         config["model"] = model
@@ -73,8 +73,6 @@ def _config(provider: str, base_url: str | None, model: str | None, environment:
     if base_url is not None or provider == "ollama":
         config["timeout_seconds"] = OWN_MACHINE_SECONDS
         config["stream_timeout_seconds"] = OWN_MACHINE_SECONDS
-    if provider == "openai" and base_url is not None and not environment.get("OPENAI_API_KEY"):
-        config["api_key"] = "none"  # the SDK insists on one; servers of this kind do not look at it
     return config
 
 

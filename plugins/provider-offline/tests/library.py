@@ -12,8 +12,8 @@ from gm_chat_provider_offline.words import stem
 Row = dict[str, Any]
 
 
-def field(name: str, type: str = "string", description: str = "", **more: Any) -> Row:
-    return {"name": name, "type": type, "description": description, "nullable": False, **more}
+def field(name: str, type: str = "string", description: str = "", **more: Any) -> tuple[str, Row]:
+    return name, {"type": type, **({"description": description} if description else {}), **more}
 
 
 def relation(name: str, target: str, many: bool = False) -> Row:
@@ -24,8 +24,14 @@ def choices(*values: str) -> list[Row]:
     return [{"value": value, "label": value.replace("_", " ").capitalize()} for value in values]
 
 
+def complete(fields: list[tuple[str, Row]], **schema: Any) -> Row:
+    """A result of get_manager_schema."""
+    filters = [name for name, details in fields if not details.pop("computed", False)]
+    return {**schema, "fields": [name for name, _ in fields], "filters": filters, "field_details": dict(fields)}
+
+
 SCHEMAS: dict[str, Row] = {
-    schema["manager"]: schema
+    schema["manager"]: complete(**schema)
     for schema in [
         {
             "manager": "BookManager",
@@ -157,7 +163,7 @@ class Library:
         ranked = []
         for name, schema in self.schemas.items():
             own = {stem(name.removesuffix("Manager")), *map(stem, schema.get("aliases", []))}
-            members = {stem(word) for item in schema["fields"] for word in item["name"].split("_")}
+            members = {stem(word) for item in schema["fields"] for word in item.split("_")}
             described = {stem(word.strip(",.")) for word in schema["description"].split()}
             score = 8 * len(words & own) + 3 * len(words & described) + len(words & members)
             if score:
@@ -169,7 +175,7 @@ class Library:
         return {
             "manager": name,
             "description": schema["description"],
-            "fields": [item["name"] for item in schema["fields"]],
+            "fields": schema["fields"],
             "relations": [{"name": item["name"], "target": item["target"]} for item in schema["relations"]],
             "filters": [],
         }
@@ -199,7 +205,7 @@ class Library:
 
     def _shape(self, manager: str, row: Row, fields: list[str]) -> Row:
         shaped: Row = {}
-        names = [item["name"] for item in self.schemas[manager]["fields"]]
+        names = self.schemas[manager]["fields"]
         for path in [name for asked in fields for name in (names if asked == "*" else [asked])]:
             head, _, rest = path.partition("__")
             if not rest:
@@ -230,7 +236,7 @@ class Library:
             if rest == "isnull":
                 return bool(related) is not value
             return any(self._condition(target, item, rest, value) for item in related)
-        assert any(item["name"] == head for item in self.schemas[manager]["fields"]), f"{manager} has no {head!r}"
+        assert head in self.schemas[manager]["filters"], f"{manager} has no filter {head!r}"
         return _compare(row[head], rest or "exact", value)
 
 

@@ -110,7 +110,7 @@ def _opens_with_something_else(
     yield from book.load(relation.target for relation in manager.to_one())
     related = [target for relation in manager.to_one() if (target := book.get(relation.target)) is not None]
     fields = [item for one in (manager, *related) for item in one.fields]
-    known = _COMMON | lexicon.SUPERLATIVES.keys() | lexicon.COMPARATIVES.keys() | {"many", "number", "count", "least"}
+    known = _COMMON | lexicon.SUPERLATIVES.keys() | lexicon.COMPARATIVES.keys() | {"least"}
 
     def explained(word: Token) -> bool:
         return (
@@ -132,10 +132,13 @@ def _implied_subject(words: Sequence[Token], book: _Book) -> Mention:
         for manager in book.known():
             if len(word.stem) > 3 and word.stem not in _COMMON and manager.mentions(word.text):
                 return Mention(manager.name, place, place + 1, word.text)
-    raise _Stuck("I do not see which kind of thing the question is about.")
+    unknown = next((word.text for word in words if word.stem not in _COMMON and number(word.text) is None), None)
+    if unknown is None:
+        raise _Stuck("I do not see which kind of thing the question is about.")
+    raise _Stuck(f"I know nothing called {unknown!r} among the data that you may see.")
 
 
-_COMMON: Final = lexicon.GLUE | lexicon.COMPUTING
+_COMMON: Final = lexicon.GLUE | lexicon.COMPUTING | {"many", "much", "number", "count"}
 
 
 def _attribute(

@@ -70,7 +70,7 @@ def choice_of(group: Group, phrase: Phrase) -> Condition | None:
     for field in group.manager.fields:
         value = field.choice(phrase.stems)
         if value is not None:
-            says = f"{group.says(field)} is {phrase.text!r}"
+            says = f"{group.says(field)} is {str(value).replace('_', ' ')!r}"
             return Condition({group.path(field): value}, group.path(field), says, shown=False, exact=value)
     for field in group.manager.fields:
         if field.type == "boolean" and phrase.stems in field.called():

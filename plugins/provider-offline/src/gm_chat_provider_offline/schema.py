@@ -129,7 +129,7 @@ def read_manager(result: Any) -> Manager | None:
     return Manager(
         name=result["manager"],
         description=str(result.get("description") or ""),
-        fields=tuple(_fields(result.get("fields"))),
+        fields=tuple(_fields(result)),
         relations=tuple(_relations(result.get("relations"))),
         aliases=tuple(alias for alias in _items(result.get("aliases")) if isinstance(alias, str)),
     )
@@ -139,17 +139,24 @@ def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _fields(value: Any) -> Iterator[Field]:
-    for item in _items(value):
-        if isinstance(item, str):
-            yield Field(item)
-        elif isinstance(item, Mapping) and isinstance(item.get("name"), str):
-            yield Field(
-                item["name"],
-                str(item.get("type") or ""),
-                tuple(_choices(item.get("choices"))),
-                bool(item.get("computed")),
-            )
+def _fields(result: Mapping[str, Any]) -> Iterator[Field]:
+    """The fields by name, with what ``field_details`` tells; what no filter names is computed."""
+    details = result.get("field_details")
+    filtered = {str(name).partition("__")[0] for name in _items(result.get("filters"))}
+    for name in _items(result.get("fields")):
+        if not isinstance(name, str):
+            continue
+        detail = details.get(name) if isinstance(details, Mapping) else None
+        if not isinstance(detail, Mapping):
+            yield Field(name)
+            continue
+        yield Field(
+            name,
+            str(detail.get("type") or ""),
+            tuple(_choices(detail.get("choices"))),
+            computed=name not in filtered,
+            description=str(detail.get("description") or ""),
+        )
 
 
 def _choices(value: Any) -> Iterator[tuple[Any, str]]:
