@@ -1,11 +1,15 @@
-"""How a dotted name of the specification finds its class in a plugin, without importing it at start-up."""
+"""Doors: how a name leads to a class in a plugin, and a plugin to its vendor's SDK, without importing at start-up."""
 
 from __future__ import annotations
 
+import asyncio
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["plugin_attribute"]
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["SDKDoor", "plugin_attribute"]
 
 
 def plugin_attribute(package: str, name: str, *, missing: type[ImportError], extra: str) -> Any:
@@ -23,3 +27,34 @@ def plugin_attribute(package: str, name: str, *, missing: type[ImportError], ext
             name=package,
         ) from error
     return getattr(module, name)
+
+
+class SDKDoor:
+    """The module of a plugin that imports its vendor's SDK, opened by the first request or configuration check.
+
+    ``missing`` is raised when that import fails, with the line to type for ``extra``.
+    """
+
+    def __init__(self, module: str, *, missing: type[ImportError], extra: str) -> None:
+        self._module = module
+        self._missing = missing
+        self._extra = extra
+        self._opened: ModuleType | None = None
+
+    def open(self) -> ModuleType:
+        """Return the module."""
+        if self._opened is not None:
+            return self._opened
+        try:
+            module = importlib.import_module(self._module)
+        except ImportError as error:
+            raise self._missing(
+                f"the SDK cannot be imported ({error}). Install it with: pip install 'gm-chat[{self._extra}]'",
+                name=error.name,
+            ) from error
+        self._opened = module
+        return module
+
+    async def aopen(self) -> ModuleType:
+        """Return the module; the first import takes a second or two, which other tasks do not wait for."""
+        return self._opened or await asyncio.to_thread(self.open)

@@ -25,7 +25,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -46,12 +46,13 @@ from gm_chat.providers.base import (
     ToolCallEvent,
     ToolDefinition,
 )
+from gm_chat.testing.histories import HISTORIES, QUESTION, TOOLS
 from gm_chat.testing.replay import ReplayServer, Reply
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
-__all__ = ["HISTORIES", "ProviderContract", "Recording"]
+__all__ = ["HISTORIES", "QUESTION", "TOOLS", "ProviderContract", "Recording", "collect", "outcome"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,69 +67,6 @@ class Recording:
     calls: Sequence[tuple[str, Mapping[str, Any]]] = ()
     errors: Sequence[str] = ()
     usage: TokenUsage | None = None
-
-
-QUESTION: Final = [Message("system", "Be brief."), Message("user", "Which parts are there?")]
-TOOLS: Final = [
-    ToolDefinition(
-        "query",
-        "Read rows of a manager.",
-        {
-            "type": "object",
-            "properties": {
-                "manager": {"type": "string"},
-                "fields": {"type": "array", "items": {"type": "string"}, "minItems": 1},
-                "filters": {"type": "object", "additionalProperties": True},
-            },
-            "required": ["manager"],
-            "additionalProperties": False,
-        },
-    )
-]
-
-
-def _call(id: str, name: str = "query", **args: Any) -> ToolCallEvent:
-    return ToolCallEvent(id, name, args)
-
-
-def _result(id: str, value: str, name: str = "query") -> Message:
-    return Message("tool", value, tool_call_id=id, tool_name=name)
-
-
-_TWO_CALLS: Final = Message("assistant", "", (_call("a", manager="Part"), _call("b", manager="Größe 🎉")))
-
-HISTORIES: Final[Mapping[str, Sequence[Message]]] = {
-    "a question": QUESTION,
-    "two answered calls": [*QUESTION, _TWO_CALLS, _result("a", "[1]"), _result("b", "[2]"), Message("assistant", "3")],
-    "results in another order": [*QUESTION, _TWO_CALLS, _result("b", "[2]"), _result("a", "[1]")],
-    "an interrupted call": [*QUESTION, _TWO_CALLS, _result("a", "[1]"), Message("user", "And now?")],
-    "two calls with one id": [
-        *QUESTION,
-        Message("assistant", "", (_call("a"), _call("a"))),
-        _result("a", "1"),
-        _result("a", "2"),
-    ],
-    "one id in two rounds": [
-        *QUESTION,
-        Message("assistant", "", (_call("a", manager="Part"),)),
-        _result("a", "1"),
-        Message("assistant", "", (_call("a", manager="Order"),)),
-        _result("a", "2"),
-    ],
-    "ids of another provider": [
-        *QUESTION,
-        Message("assistant", "", (_call(""), _call("x" * 200))),
-        _result("", "1"),
-        _result("x" * 200, "2"),
-    ],
-    "text before a call": [*QUESTION, Message("assistant", "I look.", (_call("a"),)), _result("a", "null")],
-    "empty texts": [Message("system", ""), Message("user", "Hi"), Message("assistant", " "), Message("user", "Well?")],
-    "an empty result": [*QUESTION, Message("assistant", "", (_call("a"),)), _result("a", "")],
-    "two users in a row": [*QUESTION, Message("user", "And which orders?")],
-    "two systems in a row": [Message("system", "Be brief."), Message("system", "Earlier: hello."), QUESTION[1]],
-    "a result without its call": [Message("user", "Hi"), _result("gone", "[1]"), Message("user", "Well?")],
-}
-"""Histories as a database may hold them. Each of their prefixes must become a valid request."""
 
 
 class ProviderContract:
@@ -318,9 +256,8 @@ class ProviderContract:
         stall_at = 0 if where == "before the first byte" else self.end_of(self.text)
         async with self.serving(self.replying(self.text, stall_at=stall_at)) as (server, provider):
             task = asyncio.create_task(collect(provider))
-            await asyncio.sleep(0.1)
-            while not server.requests:
-                await asyncio.sleep(0.01)
+            await server.wait_for_request(within=5.0)
+            await asyncio.sleep(0.05)  # lets the adapter read what comes before the silence
             task.cancel()
             assert await server.requests[0].closed_by_client(within=1.0) < 1.0
             with pytest.raises(asyncio.CancelledError):
@@ -390,7 +327,7 @@ async def outcome(provider: Provider) -> tuple[list[ChatEvent], ProviderError]:
     async with aclosing(stream(provider, tools=TOOLS)) as events:
         try:
             async for event in events:
-                seen.append(event)
+                seen.append(event)  # noqa: PERF401 - an error must not lose what came before it
         except ProviderError as error:
             return seen, error
     pytest.fail(f"the stream ended normally, with {seen!r}")

@@ -97,6 +97,7 @@ class ReplayServer:
         self._connections = 0
         self._handlers: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
+        self._asked = asyncio.Event()
 
     @property
     def url(self) -> str:
@@ -109,6 +110,12 @@ class ReplayServer:
     def reply(self, path: str, *replies: Reply) -> None:
         """Answer requests for ``path`` (without its query) with ``replies`` in turn; the last one repeats."""
         self._replies[path] = deque(replies)
+
+    async def wait_for_request(self, *, within: float) -> ReplayedRequest:
+        """Return the first request as soon as it has come, ``TimeoutError`` if it does not."""
+        async with asyncio.timeout(within):
+            await self._asked.wait()
+        return self.requests[0]
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
@@ -147,6 +154,7 @@ class ReplayServer:
         """Answer one request; return whether the connection can serve another."""
         request = await _read_request(reader, number)
         self.requests.append(request)
+        self._asked.set()
         watcher = asyncio.ensure_future(_watch(reader, request))
         try:
             complete = await _send(writer, self._next_reply(request.path), watcher)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import threading
 
 import pytest
 
 import gm_chat.providers
 from gm_chat.providers import ollama, openai
 from gm_chat.providers.base import BaseLLMProvider
-from gm_chat.providers.door import plugin_attribute
+from gm_chat.providers.door import SDKDoor, plugin_attribute
 
 DOORS = [
     ("OpenAIProvider", openai, "gm_chat_provider_openai", openai.OpenAIDependencyImportError, "chat-openai"),
@@ -82,3 +83,23 @@ def test_the_error_of_an_address(base_url, shown) -> None:
     assert error.base_url == base_url
     assert shown in str(error)
     assert "secret" not in str(error)
+
+
+async def test_a_door_to_an_sdk_imports_once_and_beside_the_loop(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gm_chat_slow_sdk.py").write_text("import threading\nwhere = threading.current_thread()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    door = SDKDoor("gm_chat_slow_sdk", missing=openai.OpenAIDependencyImportError, extra="chat-openai")
+    module = await door.aopen()
+    assert module.where is not threading.current_thread()
+    monkeypatch.delitem(sys.modules, "gm_chat_slow_sdk")
+    assert await door.aopen() is door.open() is module
+
+
+async def test_a_door_that_does_not_open_says_what_to_type(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gm_chat_broken_sdk.py").write_text("from math import no_such_name\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    door = SDKDoor("gm_chat_broken_sdk", missing=openai.OpenAIDependencyImportError, extra="chat-openai")
+    with pytest.raises(openai.OpenAIDependencyImportError, match=r"no_such_name.*pip install 'gm-chat\[chat-openai\]'"):
+        door.open()
+    with pytest.raises(openai.OpenAIDependencyImportError):
+        await door.aopen()

@@ -36,7 +36,7 @@ def test_an_empty_value_is_the_default(nothing: object) -> None:
     [
         ({"modle": "x"}, "unknown key 'modle'; did you mean 'model'"),
         ({"api_key": "x"}, "unknown key 'api_key'; known keys: base_url, model, num_ctx, timeout_seconds"),
-        ({"model": 7}, r"\['model'\] is a int"),
+        ({"model": 7}, r"\['model'\] is of type int"),
         ({"timeout_seconds": -1}, "is -1: expected a number of seconds above 0"),
         ({"timeout_seconds": True}, "is True"),
         ({"timeout_seconds": "60"}, "is '60'"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from gm_chat_provider_openai import OpenAIProvider
@@ -10,16 +10,13 @@ from gm_chat_provider_openai.config import OpenAIConfig
 
 from gm_chat.providers import base
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 @pytest.fixture
-def chat_config(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+def chat_config(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The chat's ``provider_config``, as the composition root provides it."""
     config: dict[str, Any] = {"model": "from-the-settings"}
     monkeypatch.setattr(base, "_config_source", lambda: config)
-    yield config
+    return config
 
 
 @pytest.mark.parametrize(
@@ -41,8 +38,8 @@ def test_an_empty_value_is_the_default(nothing: object) -> None:
     [
         ({"modle": "x"}, "unknown key 'modle'; did you mean 'model'"),
         ({"zzz": 1}, "unknown key 'zzz'; known keys: api_key, base_url, model, timeout_seconds"),
-        ({"model": 7}, r"\['model'\] is a int"),
-        ({"api_key": 12345}, r"\['api_key'\] is a int: expected a string$"),
+        ({"model": 7}, r"\['model'\] is of type int"),
+        ({"api_key": 12345}, r"\['api_key'\] is of type int: expected a string$"),
         ({"timeout_seconds": 0}, "is 0: expected a number of seconds above 0"),
         ({"timeout_seconds": True}, "is True"),
         ({"timeout_seconds": "60"}, "is '60'"),

@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import entry_points
 
 import pytest
-from gm_chat_provider_openai import OpenAIProvider, plugin
+from gm_chat_provider_openai import OpenAIProvider, plugin, provider
 
 from gm_chat.plugin import CONTRACT_VERSION
 from gm_chat.providers.openai import OpenAIDependencyImportError
@@ -44,7 +44,7 @@ def test_importing_it_imports_no_sdk(module: str) -> None:
 async def test_without_the_sdk_the_error_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     monkeypatch.delitem(sys.modules, "gm_chat_provider_openai.sdk", raising=False)
-    monkeypatch.delattr("gm_chat_provider_openai.sdk", raising=False)
+    monkeypatch.setattr(provider._SDK, "_opened", None)
     with pytest.raises(OpenAIDependencyImportError, match=r"pip install 'gm-chat\[chat-openai\]'"):
         OpenAIProvider.check_configuration({})
     with pytest.raises(OpenAIDependencyImportError):

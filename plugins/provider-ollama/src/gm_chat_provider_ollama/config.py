@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
+from gm_chat.providers.configuration import check_seconds, check_text, known_values
 from gm_chat.providers.ollama import OllamaBaseUrlError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["OllamaConfig"]
-
-_HOST_KEYS: Final = frozenset({"stream_timeout_seconds"})
-"""Keys that gm-chat itself reads from the same mapping."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +31,9 @@ class OllamaConfig:
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> Self:
         """Read ``provider_config``; raise ``ValueError`` naming the key that is unknown or unusable."""
-        known = cls.__dataclass_fields__.keys()
-        for key in config.keys() - known - _HOST_KEYS:
-            close = difflib.get_close_matches(str(key), known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; known keys: {', '.join(sorted(known))}"
-            raise ValueError(f"provider_config has the unknown key {key!r}{hint}")
-        given = {key: value for key, value in config.items() if key in known and value not in (None, "")}
-        if not isinstance(given.get("model", ""), str):
-            raise ValueError(f"provider_config['model'] is a {type(given['model']).__name__}: expected a string")
-        timeout = given.get("timeout_seconds", 1)
-        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
-            raise ValueError(f"provider_config['timeout_seconds'] is {timeout!r}: expected a number of seconds above 0")
+        given = known_values(config, cls.__dataclass_fields__)
+        check_text(given, "model")
+        check_seconds(given, "timeout_seconds")
         tokens = given.get("num_ctx", 1)
         if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
             raise ValueError(f"provider_config['num_ctx'] is {tokens!r}: expected a whole number of tokens above 0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from gm_chat.providers.base import (
     BaseLLMProvider,
@@ -13,6 +13,7 @@ from gm_chat.providers.base import (
     Message,
     ToolDefinition,
 )
+from gm_chat.providers.door import SDKDoor
 from gm_chat.providers.ollama import OllamaDependencyImportError
 from gm_chat_provider_ollama.config import OllamaConfig
 from gm_chat_provider_ollama.request import build_request
@@ -20,9 +21,10 @@ from gm_chat_provider_ollama.stream import StreamAssembler
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-    from types import ModuleType
 
 __all__ = ["OllamaProvider"]
+
+_SDK: Final = SDKDoor("gm_chat_provider_ollama.sdk", missing=OllamaDependencyImportError, extra="chat-ollama")
 
 
 class OllamaProvider(BaseLLMProvider):
@@ -40,7 +42,7 @@ class OllamaProvider(BaseLLMProvider):
         """Raise :class:`OllamaDependencyImportError` without the SDK, ``ValueError`` for an unusable key,
         in particular :class:`~gm_chat.providers.ollama.OllamaBaseUrlError`. Nothing is sent to the server.
         """
-        _sdk()
+        _SDK.open()
         OllamaConfig.read(cls(config).provider_config)
 
     async def complete(
@@ -53,19 +55,10 @@ class OllamaProvider(BaseLLMProvider):
         config = OllamaConfig.read(self.provider_config)
         body = build_request(config, messages, tools, options or CallOptions())
         assembler = StreamAssembler()
-        async with aclosing(_sdk().stream_objects(config, body)) as chunks:
+        sdk = await _SDK.aopen()
+        async with aclosing(sdk.stream_objects(config, body)) as chunks:
             async for chunk in chunks:
                 for event in assembler.feed(chunk):
                     yield event
         for last in assembler.finish():
             yield last
-
-
-def _sdk() -> ModuleType:
-    try:
-        from gm_chat_provider_ollama import sdk  # here, since the vendor's SDK takes half a second to import
-    except ImportError as error:
-        raise OllamaDependencyImportError(
-            f"the Ollama SDK cannot be imported ({error}). Install it with: pip install 'gm-chat[chat-ollama]'"
-        ) from error
-    return sdk

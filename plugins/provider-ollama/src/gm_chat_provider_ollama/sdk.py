@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +19,6 @@ from gm_chat.providers.pool import ClientPool
 from gm_chat_provider_ollama.stream import LineDecoder
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import AsyncGenerator, Mapping
 
     from gm_chat_provider_ollama.config import OllamaConfig
@@ -61,14 +59,12 @@ async def _close(client: RawChatClient) -> None:
 _POOL: Final[ClientPool[RawChatClient]] = ClientPool(_close)
 
 
-@functools.cache
-def _tls() -> ssl.SSLContext:
-    """One for the process: reading the certificates takes 25 ms, all else about a client next to nothing."""
-    return httpx.create_ssl_context()
+_TLS: Final = httpx.create_ssl_context()
+"""One for the process: reading the certificates takes 25 ms, all else about a client next to nothing."""
 
 
 def _new_client(config: OllamaConfig) -> RawChatClient:
-    return RawChatClient(host=config.base_url, timeout=config.timeout_seconds, verify=_tls())
+    return RawChatClient(host=config.base_url, timeout=config.timeout_seconds, verify=_TLS)
 
 
 async def stream_objects(config: OllamaConfig, body: Mapping[str, Any]) -> AsyncGenerator[Mapping[str, Any]]:

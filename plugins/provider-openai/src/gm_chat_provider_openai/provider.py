@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from gm_chat.providers.base import (
     BaseLLMProvider,
@@ -14,6 +14,7 @@ from gm_chat.providers.base import (
     ProviderIncompleteError,
     ToolDefinition,
 )
+from gm_chat.providers.door import SDKDoor
 from gm_chat.providers.openai import OpenAIDependencyImportError
 from gm_chat_provider_openai.config import OpenAIConfig
 from gm_chat_provider_openai.request import build_request
@@ -21,9 +22,10 @@ from gm_chat_provider_openai.stream import StreamAssembler
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-    from types import ModuleType
 
 __all__ = ["OpenAIProvider"]
+
+_SDK: Final = SDKDoor("gm_chat_provider_openai.sdk", missing=OpenAIDependencyImportError, extra="chat-openai")
 
 
 class OpenAIProvider(BaseLLMProvider):
@@ -42,7 +44,7 @@ class OpenAIProvider(BaseLLMProvider):
 
         A missing ``api_key`` is no error here: it may come from the environment of another process.
         """
-        _sdk()
+        _SDK.open()
         OpenAIConfig.read(cls(config).provider_config)
 
     async def complete(
@@ -55,8 +57,9 @@ class OpenAIProvider(BaseLLMProvider):
         config = OpenAIConfig.read(self.provider_config)
         body = build_request(config.model, messages, tools, options or CallOptions())
         assembler = StreamAssembler()
+        sdk = await _SDK.aopen()
         try:
-            async with aclosing(_sdk().stream_objects(config, body)) as chunks:
+            async with aclosing(sdk.stream_objects(config, body)) as chunks:
                 async for chunk in chunks:
                     for event in assembler.feed(chunk):
                         yield event
@@ -65,13 +68,3 @@ class OpenAIProvider(BaseLLMProvider):
                 raise
         for last in assembler.finish():
             yield last
-
-
-def _sdk() -> ModuleType:
-    try:
-        from gm_chat_provider_openai import sdk  # here, since the vendor's SDK takes a second to import
-    except ImportError as error:
-        raise OpenAIDependencyImportError(
-            f"the OpenAI SDK cannot be imported ({error}). Install it with: pip install 'gm-chat[chat-openai]'"
-        ) from error
-    return sdk

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 from dataclasses import dataclass
@@ -35,7 +34,6 @@ from gm_chat.providers.failures import error_for_status, parse_retry_after
 from gm_chat.providers.pool import ClientPool
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import AsyncGenerator
 
     from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
@@ -74,10 +72,8 @@ async def _close(session: _Session) -> None:
 _POOL: Final[ClientPool[_Session]] = ClientPool(_close)
 
 
-@functools.cache
-def _tls() -> ssl.SSLContext:
-    """One for the process: reading the certificates takes 25 ms, all else about a client 0.1 ms."""
-    return httpx2.create_ssl_context()
+_TLS: Final = httpx2.create_ssl_context()
+"""One for the process: reading the certificates takes 25 ms, all else about a client next to nothing."""
 
 
 def _new_session(config: OpenAIConfig) -> _Session:
@@ -90,7 +86,7 @@ def _new_session(config: OpenAIConfig) -> _Session:
         base_url=config.base_url,
         timeout=config.timeout_seconds,
         max_retries=0,  # the host retries, once, with the turn's deadline in view
-        http_client=DefaultAsyncHttpxClient(verify=_tls()),
+        http_client=DefaultAsyncHttpxClient(verify=_TLS),
     )
     return _Session(client)
 
