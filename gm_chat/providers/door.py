@@ -57,4 +57,6 @@ class SDKDoor:
 
     async def aopen(self) -> ModuleType:
         """Return the module; the first import takes a second or two, which other tasks do not wait for."""
-        return self._opened or await asyncio.to_thread(self.open)
+        if self._opened is not None:
+            return self._opened
+        return await asyncio.to_thread(self.open)
