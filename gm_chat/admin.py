@@ -67,7 +67,7 @@ class MessageInline(ReadOnly, StackedInline):
     model = ChatMessage
     calls, args, result = indented("tool_calls"), indented("tool_args"), indented("tool_result")
     fields = (("role", "created", "turn"), "content", "tool_name", "calls", "args", "result")
-    readonly_fields = ("calls", "args", "result")
+    readonly_fields = ("created", "calls", "args", "result")
     ordering = ("pk",)
     extra = 0
 
@@ -76,7 +76,7 @@ class TurnInline(ReadOnly, TabularInline):
     """The conversation's turns, with links to their events."""
 
     model = ChatTurn
-    fields = ("id", "state", "error_code", "usage", "created", "finished")
+    fields = readonly_fields = ("id", "state", "error_code", "usage", "created", "finished")
     ordering = ("created",)
     show_change_link = True
     extra = 0
@@ -90,8 +90,7 @@ class ConversationAdmin(ReadOnly, ModelAdmin):
     list_select_related = ("user",)
     ordering = ("-updated",)
     date_hierarchy = "updated"
-    fields = ("owner", "current", "created", "updated", "summary_text", "summary_updated_at")
-    readonly_fields = ("owner", "current")
+    fields = readonly_fields = ("owner", "current", "created", "updated", "summary_text", "summary_updated_at")
     inlines = (TurnInline, MessageInline)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -130,8 +129,7 @@ class TurnAdmin(ReadOnly, ModelAdmin):
     date_hierarchy = "created"
     search_fields = ("id",)
     log = indented("events")
-    fields = ("id", "conversation", "state", "error_code", "created", "finished", "usage", "log")
-    readonly_fields = ("log",)
+    fields = readonly_fields = ("id", "conversation", "state", "error_code", "created", "finished", "usage", "log")
 
 
 @admin.register(ChatPendingConfirmation)
@@ -144,8 +142,7 @@ class ConfirmationAdmin(ReadOnly, ModelAdmin):
     ordering = ("-created",)
     search_fields = ("confirmation_id",)
     arguments = indented("payload")
-    fields = (
+    fields = readonly_fields = (
         "confirmation_id", "mutation_name", "conversation", "turn", "arguments", "payload_sha256", "created",
         "expires_at", "resolved_at",
     )  # fmt: skip
-    readonly_fields = ("arguments",)

@@ -34,7 +34,7 @@ class Command(BaseCommand):
         pruned = prune(stale_before=now - timedelta(hours=ttl_hours), now=now, dry_run=dry_run, batch_size=batch_size)
         self.stdout.write(
             f"{'Would delete' if dry_run else 'Deleted'} {pruned.conversations} conversations without a turn for "
-            f"{ttl_hours} hours and {pruned.confirmations} resolved or expired confirmations."
+            f"{ttl_hours:g} hours and {pruned.confirmations} resolved or expired confirmations."
         )
 
 

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from gm_chat.models import ChatConversation, ChatTurn
+from gm_chat.testing.scripted import ScriptedProvider, call
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def ask(*arguments: str, **options: Any) -> tuple[str, str]:
+    out, err = StringIO(), StringIO()
+    call_command("chat", *arguments, stdout=out, stderr=err, **options)
+    return out.getvalue(), err.getvalue()
+
+
+def test_the_output_is_the_answer_and_tool_calls_stand_beside_it() -> None:
+    with ScriptedProvider.playing(["Let me look.", call("find", name="x" * 200)], ["Two ", "parts."]):
+        out, err = ask("Which parts?")
+    assert out == "Let me look.\nTwo parts.\n"
+    note, line = err.splitlines()
+    assert "--user" in note
+    assert line.startswith('find {"name":"xxx')
+    assert line.endswith("…")
+    assert len(line) == 120
+
+
+def test_notes_are_dim_where_colour_is_wanted() -> None:
+    with ScriptedProvider.playing([call("find")], ["Done."]):
+        _, err = ask("Which parts?", force_color=True)
+    assert "\x1b[2mfind {}\x1b[0m" in err
+
+
+def test_control_characters_of_an_answer_do_not_reach_the_terminal() -> None:
+    with ScriptedProvider.playing(["\x1b]0;owned\x07tab\there\r\nnext\x9b2J"]):
+        out, _ = ask("Which parts?")
+    assert out == "]0;ownedtab\there\nnext2J\n"
+
+
+def test_events_as_json_lines() -> None:
+    with ScriptedProvider.playing(["Hi"]):
+        out, err = ask("Which parts?", "--json")
+    assert [json.loads(line)["type"] for line in out.splitlines()] == ["text_chunk", "done"]
+    assert err == ""
+
+
+def test_a_failed_turn_is_told_in_words() -> None:
+    with (
+        ScriptedProvider.playing(["Well", RuntimeError("secret")]),
+        pytest.raises(CommandError, match=r"internal problem\. The log has the cause under \w+\. \(chat_error\)"),
+    ):
+        ask("Which parts?")
+
+
+def test_a_blank_question() -> None:
+    with pytest.raises(CommandError, match="non-blank"):
+        ask(" ")
+
+
+def test_nobody_has_a_conversation_of_their_own_that_goes_on() -> None:
+    for _ in range(2):
+        with ScriptedProvider.playing(["Hi"]) as script:
+            ask("Hello")
+    assert [message.role for message in script.requests[0].messages] == ["system", "user", "assistant", "user"]
+    key = ChatConversation.objects.get().session_key
+    assert key is not None
+    assert key.startswith("terminal-")
+
+
+def test_a_user_asks_in_the_user_s_conversation() -> None:
+    user = get_user_model()._default_manager.create(username="ada")
+    with ScriptedProvider.playing(["Hi"]):
+        _, err = ask("Hello", "--user", "ada")
+    assert err == ""
+    assert ChatConversation.objects.get().user_id == user.pk
+
+
+def test_who_cannot_ask() -> None:
+    get_user_model()._default_manager.create(username="bob", is_active=False)
+    with pytest.raises(CommandError, match="no user 'ada'"):
+        ask("Hello", "--user", "ada")
+    with pytest.raises(CommandError, match="'bob' is not active"):
+        ask("Hello", "--user", "bob")
+
+
+class TestPrompt:
+    @pytest.fixture
+    def typed(self, monkeypatch: pytest.MonkeyPatch) -> list[str | BaseException]:
+        lines: list[str | BaseException] = []
+
+        def read(prompt: str) -> str:
+            assert prompt == "> "
+            line = lines.pop(0) if lines else EOFError()
+            if isinstance(line, BaseException):
+                raise line
+            return line
+
+        monkeypatch.setattr("builtins.input", read)
+        return lines
+
+    def test_it_asks_until_the_input_ends(self, typed: list[str | BaseException]) -> None:
+        typed += ["one", "  ", "two"]
+        with ScriptedProvider.playing(["First."], ["Second."]) as script:
+            out, _ = ask()
+        assert out == "First.\nSecond.\n\n"
+        assert [message.content for message in script.requests[1].messages][1:] == ["one", "First.", "two"]
+
+    def test_a_failure_does_not_end_it(self, typed: list[str | BaseException]) -> None:
+        typed += ["one", "two"]
+        with ScriptedProvider.playing([RuntimeError("x")], ["Second."]):
+            out, err = ask()
+        assert "(chat_error)" in err
+        assert "Second." in out
+
+    def test_interrupting_it_at_the_prompt_leaves(self, typed: list[str | BaseException]) -> None:
+        typed += [KeyboardInterrupt(), "never asked"]
+        with ScriptedProvider.playing() as script:
+            ask()
+        assert script.requests == []
+
+
+class TestInterruption:
+    """Real signals to a real process: Ctrl-C stops the turn, and the provider with it."""
+
+    @pytest.fixture
+    def project(self, tmp_path: Path, transactional_db: None) -> dict[str, str]:
+        (tmp_path / "interrupted_settings.py").write_text(
+            "from testproject.settings import *\n"
+            f"DATABASES['default']['NAME'] = {str(connection.settings_dict['NAME'])!r}\n"
+            "GM_CHAT = GM_CHAT | {'provider_config': {'script': [['first ', 60]]}}\n"
+        )
+        path = os.pathsep.join([str(tmp_path), str(ROOT / "tests"), str(ROOT)])
+        return os.environ | {"PYTHONPATH": path, "DJANGO_SETTINGS_MODULE": "interrupted_settings"}
+
+    def start(self, project: dict[str, str], *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "django", "chat", "--skip-checks", *arguments],
+            env=project,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def test_one_question(self, project: dict[str, str]) -> None:
+        process = self.start(project, "Hello")
+        assert process.stdout is not None
+        assert process.stdout.read(6) == "first "
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=10)
+        assert process.returncode == 130
+        assert err.endswith("Stopped.\n")
+        assert "Traceback" not in err
+        assert ChatTurn.objects.get().state == "cancelled"
+
+    def test_the_prompt_comes_back(self, project: dict[str, str]) -> None:
+        process = self.start(project)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("Hello\n")
+        process.stdin.flush()
+        assert process.stdout.read(8) == "> first "
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read(3) == "\n> "
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=10)
+        assert process.returncode == 0
+        assert "Stopped." in err
+        assert "Traceback" not in err
