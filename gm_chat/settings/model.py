@@ -78,8 +78,7 @@ def _frozen(value: Any) -> Any:
 def _config(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError(f"must be a mapping, not {_kind(value)}")
-    if odd := [key for key in value if not isinstance(key, str)]:
-        raise ValueError(f"must have text as keys, not {_kind(odd[0])}")
+    _refuse_odd_keys(value)
     frozen: SecretMapping = _frozen(value)
     return frozen
 
@@ -131,7 +130,15 @@ def _kind(value: object) -> str:
 
 
 def _as_dict(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else value
+    if not isinstance(value, Mapping):
+        return value
+    _refuse_odd_keys(value)
+    return dict(value)
+
+
+def _refuse_odd_keys(value: Mapping[Any, Any]) -> None:
+    if odd := [key for key in value if not isinstance(key, str)]:
+        raise ValueError(f"must have text as keys, not {_kind(odd[0])}")
 
 
 Name = Annotated[str, Field(min_length=1)]

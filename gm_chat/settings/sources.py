@@ -47,8 +47,8 @@ class Source:
         """Name a key the way a user finds it: ``GM_CHAT["audit"]["level"]``, ``GM_CHAT_AUDIT__LEVEL``."""
         if self.name != ENVIRONMENT:
             return self.name + "".join(f"[{json.dumps(part)}]" for part in path)
-        names = ("GM_CHAT_" + "__".join(map(str, path[:end])).upper() for end in range(len(path), 0, -1))
-        return next((name for name in names if name in self.variables), self.name)
+        names = ["GM_CHAT_" + "__".join(map(str, path[:end])).upper() for end in range(len(path), 0, -1)]
+        return next((name for name in names if name in self.variables), f"{self.name} ({names[0]})")
 
     def unknown(self) -> list[UnknownName]:
         """Every name at any level that no setting has."""
@@ -69,7 +69,7 @@ class UnknownName:
     @property
     def hint(self) -> str:
         """The nearest known name, as a sentence."""
-        return suggestion(self.path[-1], self.known) if self.known else f"{self.path[-2]!r} is a single value."
+        return suggestion(str(self.path[-1]), self.known) if self.known else f"{self.path[-2]!r} is a single value."
 
 
 def unknown_at(path: Path) -> UnknownName | None:
@@ -155,28 +155,24 @@ def _explain(error: ValidationError, merged: Mapping[str, Any], sources: Sequenc
         if not path:
             yield str(cause or fault["msg"])
             continue
-        yield f"{_owner(path, sources)}: {cause or _expected(fault) + _got(_at(merged, path))}"
+        yield f"{_owner(path, sources)}: {cause or _fault(fault, _at(merged, path))}"
 
 
 def _owner(path: Sequence[Any], sources: Sequence[Source]) -> str:
     """Name the strongest source that sets the path, or at least its beginning."""
-    for source in reversed(sources):
-        if source.name == ENVIRONMENT and not _has(source.values, path):
-            continue
-        if path[0] in source.values:
-            return source.place(path)
-    return f"chat setting {path[0]!r}"
+    setting = [source for source in reversed(sources) if path[0] in source.values]
+    whole = (source for source in setting if source.name != ENVIRONMENT or _has(source.values, path))
+    return next(whole, setting[0]).place(path)
 
 
-def _expected(fault: ErrorDetails) -> str:
-    if fault["type"] == "model_type":
-        return "must be a mapping"
-    return fault["msg"].replace("Input should be", "must be")
-
-
-def _got(value: object) -> str:
-    """Quote what cannot be a secret; of anything else say only its type."""
-    return f", got {value!r}" if isinstance(value, _SHOWN_TYPES) else f", got a {type(value).__name__}"
+def _fault(fault: ErrorDetails, value: object) -> str:
+    """Say what is expected, and quote what came instead if it cannot be a secret; else only its type."""
+    if fault["type"] == "missing":
+        return "is required"
+    expected = "must be a mapping" if fault["type"] == "model_type" else fault["msg"].replace("Input should", "must")
+    return (
+        f"{expected}, got {value!r}" if isinstance(value, _SHOWN_TYPES) else f"{expected}, got a {type(value).__name__}"
+    )
 
 
 def _has(values: Any, path: Sequence[Any]) -> bool:
@@ -191,7 +187,7 @@ def _at(values: Any, path: Sequence[Any]) -> Any:
             case list() | tuple() if isinstance(part, int) and part < len(values):
                 values = values[part]
             case _:
-                return None
+                return values  # a set has no places: its type has to do
     return values
 
 

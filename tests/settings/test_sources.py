@@ -147,6 +147,29 @@ def test_an_error_names_the_source_that_is_to_blame() -> None:
         build_settings([Source("GM_CHAT", {"rate_limit": {"tokens": "x"}}), Source(ENVIRONMENT, {"rate_limit": {}})])
 
 
+def test_what_is_missing_is_told_at_its_place() -> None:
+    half = {"provider_profiles": {"fast": {"provider": "x"}}}
+    assert refusal({}, half) == 'GM_CHAT["provider_profiles"]["fast"]["trust_group"]: is required'
+    expected = "the environment (GM_CHAT_PROVIDER_PROFILES__FAST__TRUST_GROUP): is required"
+    assert refusal({}, {}, half) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"rate_limit": {1: 2}}, 'GM_CHAT["rate_limit"][1] is not a chat setting.'),
+        (
+            {"provider_profiles": {1: {}}},
+            'GM_CHAT["provider_profiles"]: must have text as keys, not a value of type int',
+        ),
+        ({"planned": {"roles": {1: "a"}}}, 'GM_CHAT["planned"]["roles"]: must have text as keys'),
+        ({"plugins": {1: {}}}, 'GM_CHAT["plugins"]: must have text as keys'),
+    ],
+)
+def test_keys_must_be_text(values: Any, message: str) -> None:
+    assert refusal({}, values).startswith(message)
+
+
 def test_every_fault_gets_a_line() -> None:
     lines = refusal({}, {"max_results": 0, "audit": {"level": "x"}, "ttl_hours": True}).splitlines()
     assert [line.split(":")[0] for line in lines] == [
@@ -156,6 +179,12 @@ def test_every_fault_gets_a_line() -> None:
     ]
     assert lines[0] == 'GM_CHAT["max_results"]: must be greater than 0, got 0'
     assert lines[2] == "GM_CHAT[\"audit\"][\"level\"]: must be 'off', 'messages' or 'all', got a str"
+
+
+def test_a_fault_inside_a_set_names_the_set() -> None:
+    assert (
+        refusal({}, {"allowed_mutations": {3}}) == 'GM_CHAT["allowed_mutations"][0]: must be a valid string, got a set'
+    )
 
 
 def test_a_single_value_has_no_parts() -> None:
