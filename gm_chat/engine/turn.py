@@ -17,7 +17,7 @@ from gm_chat.engine.failures import CANCELLED, TurnStopped, unexpected
 from gm_chat.engine.history import to_messages
 from gm_chat.engine.limits import TurnLimits
 from gm_chat.engine.ports import ClosedTurn, OpenedTurn, TurnRequest, TurnServices
-from gm_chat.engine.prompt import system_prompt
+from gm_chat.engine.prompt import data_outline, system_prompt
 from gm_chat.engine.state import Loop, TurnState
 from gm_chat.engine.tools import Toolbox
 from gm_chat.engine.transcript import Transcript
@@ -102,6 +102,7 @@ class _Turn:
             sections=services.prompt_sections(context),
             now=datetime.now(tz=UTC).astimezone(),
             with_tools=bool(tools.definitions),
+            data=data_outline(await services.managers.view(context.actor), context.text) if tools.definitions else "",
         )
         history = () if self._opened is None else self._opened.history
         messages = [

@@ -25,7 +25,7 @@ _WITH_TOOLS: Final = CallOptions()
 _ANSWER_ONLY: Final = CallOptions(tool_choice="none")
 
 _USE_TOOLS: Final = "Look the data up with the tools before you answer. Call a tool; do not write the call as text."
-_ANSWER_NOW: Final = "Answer my question in words now, from the results above."
+_ANSWER_NOW: Final = "Answer my question now, in words, from the results above. No more tool calls."
 
 
 async def legacy_loop(turn: TurnState) -> AsyncGenerator[Event, None]:
@@ -58,6 +58,8 @@ async def legacy_loop(turn: TurnState) -> AsyncGenerator[Event, None]:
             for answer in answers:
                 yield answer.event
             answering = turn.go_on(answers) is Next.ANSWER
+            if answering:
+                turn.transcript.instruct(_ANSWER_NOW)
 
 
 class _Recovery:

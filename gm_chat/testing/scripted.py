@@ -111,9 +111,18 @@ class ScriptedRequest:
 
     @property
     def results(self) -> list[Any]:
-        """The tool results after the last user message, in order."""
-        later = itertools.takewhile(lambda message: message.role != "user", reversed(self.messages))
-        return [message.tool_result for message in later if message.tool_result is not MISSING][::-1]
+        """The tool results of the running turn, in order.
+
+        It begins at the last user message, except for one that stands directly after a tool result: that is the
+        engine's own request for an answer.
+        """
+        results: list[Any] = []
+        for before, message in zip((None, *self.messages), self.messages, strict=False):
+            if message.role == "user" and (before is None or before.role != "tool"):
+                results.clear()
+            elif message.tool_result is not MISSING:
+                results.append(message.tool_result)
+        return results
 
     @property
     def tool_names(self) -> list[str]:

@@ -8,7 +8,6 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gm_chat.engine.events import Error, Event, TextChunk
@@ -20,10 +19,11 @@ from gm_chat.plugin.context import Actor, ToolContext, TurnContext, TurnOutcome
 from gm_chat.plugin.decisions import Action, Decision
 from gm_chat.plugin.specs import ToolSpec
 from gm_chat.providers.base import CallOptions, ToolDefinition
+from gm_chat.settings import ChatSettings
 from gm_chat.testing.scripted import Round, ScriptedProvider, ScriptedRequest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from gm_chat.managers.api import ManagerService
     from gm_chat.providers.base import ChatEvent, Message
@@ -34,27 +34,9 @@ __all__ = [
     "PlayedTurn",
     "Recorder",
     "ask",
-    "engine_settings",
     "play_turn",
     "tool",
 ]
-
-
-def engine_settings(**changes: Any) -> SimpleNamespace:
-    """The settings that the engine reads, with the specification's defaults."""
-    defaults: dict[str, Any] = {
-        "max_retries_per_message": 3,
-        "max_mutations_per_message": 8,
-        "max_total_rounds_per_message": None,
-        "max_recent_messages": 20,
-        "query_timeout_seconds": None,
-        "recover_missing_tool_calls": False,
-        "system_prompt": "",
-    }
-    unknown = changes.keys() - defaults.keys()
-    if unknown:
-        raise TypeError(f"the engine reads no such settings: {sorted(unknown)}")
-    return SimpleNamespace(**{**defaults, **changes})
 
 
 ToolFunction: TypeAlias = Callable[[Mapping[str, Any], ToolContext], Any]
@@ -124,7 +106,19 @@ class Recorder:
 
 
 class _NoManagers:
-    """Stands where no test looks: any use fails by name."""
+    """A manager service without managers; tests bring a richer one where they need it."""
+
+    async def view(self, actor: Actor) -> _NoManagers:
+        """Nothing to see."""
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        """No manager."""
+        return iter(())
+
+    def search(self, query: str, *, limit: int = 10) -> Sequence[Any]:
+        """No hit."""
+        return ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,7 +129,7 @@ class MemoryServices:
     """
 
     tools: Sequence[ToolSpec] = ()
-    settings: Any = field(default_factory=engine_settings)
+    settings: ChatSettings = field(default_factory=ChatSettings)
     store: MemoryStore = field(default_factory=MemoryStore)
     observer: Recorder = field(default_factory=Recorder)
     managers: ManagerService = field(default_factory=_NoManagers)  # type: ignore[assignment]  # for tests without data

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gm_chat.engine.limits import Next, Outcome, TurnLimits, is_failed_round, next_step, refusal
-from gm_chat.testing.services import engine_settings
+from gm_chat.settings import ChatSettings
 
 FRESH, REPEATED, FAILED, UNREADABLE = Outcome.FRESH, Outcome.REPEATED, Outcome.FAILED, Outcome.UNREADABLE
 
@@ -18,12 +20,12 @@ FRESH, REPEATED, FAILED, UNREADABLE = Outcome.FRESH, Outcome.REPEATED, Outcome.F
         ({"max_total_rounds_per_message": 40}, 40),
     ],
 )
-def test_the_cap_of_rounds(changes: dict[str, int], rounds: int) -> None:
-    assert TurnLimits.from_settings(engine_settings(**changes)).rounds == rounds
+def test_the_cap_of_rounds(changes: dict[str, Any], rounds: int) -> None:
+    assert TurnLimits.from_settings(ChatSettings(**changes)).rounds == rounds
 
 
 def test_the_other_limits_are_the_settings() -> None:
-    limits = TurnLimits.from_settings(engine_settings(max_retries_per_message=2, max_mutations_per_message=5))
+    limits = TurnLimits.from_settings(ChatSettings(max_retries_per_message=2, max_mutations_per_message=5))
     assert (limits.failed_rounds, limits.mutations) == (2, 5)
 
 

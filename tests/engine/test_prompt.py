@@ -1,8 +1,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from typing import TYPE_CHECKING, cast
 
-from gm_chat.engine.prompt import system_prompt
+from gm_chat.engine.prompt import data_outline, system_prompt
+from gm_chat.managers.api import FieldInfo, ManagerInfo, ManagerView, RelationInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 NOW = datetime(2026, 11, 29, 23, 30, tzinfo=timezone(timedelta(hours=2), "EET"))
 
@@ -29,3 +34,46 @@ def test_a_model_without_tools_is_not_told_to_call_any() -> None:
 
 def test_it_stays_short_enough_for_a_small_model() -> None:
     assert len(system_prompt(project="", sections=(), now=NOW, with_tools=True)) < 1200
+
+
+class View:
+    """Managers by name, of which the first ``hits`` fit every question."""
+
+    def __init__(self, *infos: ManagerInfo, hits: int = 0) -> None:
+        self.infos = infos
+        self.hits = hits
+
+    def __iter__(self) -> Iterator[ManagerInfo]:
+        return iter(self.infos)
+
+    def search(self, query: str, *, limit: int = 10) -> Sequence[ManagerInfo]:
+        return self.infos[: min(self.hits, limit)]
+
+
+def manager(number: int, *, fields: int = 1, relations: tuple[RelationInfo, ...] = ()) -> ManagerInfo:
+    infos = tuple(FieldInfo(name=f"f{position}", type="string") for position in range(fields))
+    return ManagerInfo(name=f"M{number}Manager", description="Things.", fields=infos, relations=relations)
+
+
+def outline(view: View) -> list[str]:
+    return data_outline(cast("ManagerView", view), "Which?").splitlines()
+
+
+def test_few_managers_are_named_many_are_not() -> None:
+    assert outline(View()) == []
+    assert outline(View(manager(1), manager(2))) == ["Managers: M1Manager, M2Manager."]
+    assert outline(View(*map(manager, range(31)))) == []
+
+
+def test_managers_that_fit_the_question_are_outlined_within_bounds() -> None:
+    related = RelationInfo(name="supplier", target="SupplierManager", many=False)
+    lines = outline(View(manager(0, fields=99, relations=(related,)), *map(manager, range(1, 40)), hits=9))
+    assert lines[0] == "These may fit the question:"
+    assert len(lines) == 4
+    assert lines[1].endswith("f38, f39, ...; relations supplier -> SupplierManager")
+    assert lines[2] == "- M1Manager: fields f0"
+
+
+def test_the_outline_comes_last() -> None:
+    prompt = system_prompt(project="Project.", sections=["Plugin."], now=NOW, with_tools=True, data="Managers: A.")
+    assert prompt.endswith("Project.\n\nPlugin.\n\nManagers: A.")

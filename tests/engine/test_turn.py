@@ -14,7 +14,8 @@ from gm_chat.engine.events import Done, Error, Event, TextChunk, ToolCall, ToolR
 from gm_chat.engine.ports import ClosedTurn, OpenedTurn, ProviderHandle, StoredMessage, TurnRequest
 from gm_chat.errors import PUBLIC_MESSAGES
 from gm_chat.loops import legacy_loop
-from gm_chat.managers.api import MutationCall, MutationInfo
+from gm_chat.managers.api import FieldInfo, ManagerInfo, ManagerVisibility, MutationCall, MutationInfo, Visibility
+from gm_chat.managers.index import MaskedView, SchemaIndex
 from gm_chat.plugin import Actor, ToolContext, TurnContext, TurnOutcome
 from gm_chat.providers.base import (
     ProviderIncompleteError,
@@ -22,8 +23,9 @@ from gm_chat.providers.base import (
     ProviderTimeoutError,
     TokenUsage,
 )
+from gm_chat.settings import ChatSettings
 from gm_chat.testing.scripted import NO_DONE, ScriptedProvider, call, done
-from gm_chat.testing.services import MemoryServices, MemoryStore, Recorder, ask, engine_settings, play_turn, tool
+from gm_chat.testing.services import MemoryServices, MemoryStore, Recorder, ask, play_turn, tool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -100,9 +102,22 @@ async def test_the_next_turn_sees_the_one_before() -> None:
 
 
 async def test_the_prompt_holds_the_project_s_words_and_the_plugins_sections() -> None:
-    services = MemoryServices(settings=engine_settings(system_prompt="Be kind."), sections=["Mind the gap."])
+    services = MemoryServices(settings=ChatSettings(system_prompt="Be kind."), sections=["Mind the gap."])
     turn = await play_turn(services, ["ok"])
     assert turn.requests[0].system.endswith("Be kind.\n\nMind the gap.")
+
+
+async def test_the_prompt_outlines_the_data_that_the_actor_may_see() -> None:
+    async def query(args: Mapping[str, Any], context: ToolContext) -> Any:
+        return 1
+
+    services = MemoryServices(tools=[tool(query)], managers=Managers())
+    turn = await play_turn(services, ["ok"], text="What do parts cost?")
+    outline = turn.requests[0].system.split("\n\n")[-1]
+    assert outline == "Managers: PartManager.\nThese may fit the question:\n- PartManager: fields name"
+    services.tools = []
+    turn = await play_turn(services, ["ok"])
+    assert "PartManager" not in turn.requests[0].system
 
 
 async def test_a_tool_gets_the_turn_its_own_id_and_a_deadline() -> None:
@@ -114,7 +129,7 @@ async def test_a_tool_gets_the_turn_its_own_id_and_a_deadline() -> None:
         args["n"] = "changed by the tool"
         return None
 
-    services = MemoryServices(tools=[tool(look)], settings=engine_settings(query_timeout_seconds=5))
+    services = MemoryServices(tools=[tool(look)], settings=ChatSettings(query_timeout_seconds=5))
     turn = await play_turn(services, [call("look", n=1)], ["ok"])
     assert turn.events[0] == ToolCall("id-2", "look", {"n": 1})
     assert turn.events[1] == ToolResult("id-2", "look", None)
@@ -125,7 +140,7 @@ async def test_a_tool_gets_the_turn_its_own_id_and_a_deadline() -> None:
     assert context.call_id == "id-2"
     assert context.deadline is not None
     assert not context.approved
-    services.settings = engine_settings()
+    services.settings = ChatSettings()
     await play_turn(services, [call("look", n=1)], ["ok"])
     assert seen[-1].deadline is None
 
@@ -466,6 +481,14 @@ async def test_an_observer_that_raises_fails_the_turn_once(step: str, caplog: py
 # --- permission to write ------------------------------------------------------------------------------------------
 
 
+PARTS = ManagerInfo(
+    name="PartManager",
+    description="Components.",
+    fields=(FieldInfo(name="name", type="string"), FieldInfo(name="cost", type="decimal")),
+)
+RIGHTS = ManagerVisibility(frozenset({"name"}), frozenset(), frozenset())
+
+
 class Managers:
     """A manager service that notes what reaches it."""
 
@@ -473,7 +496,7 @@ class Managers:
         self.calls: list[str] = []
 
     async def view(self, actor: Actor) -> Any:
-        self.calls.append("view")
+        return MaskedView(SchemaIndex.build([PARTS]), Visibility("all", {"PartManager": RIGHTS}))
 
     async def query(self, plan: Any, actor: Actor, *, deadline: float | None) -> Any:
         self.calls.append("query")
@@ -504,7 +527,7 @@ async def test_a_mutation_is_asked_about_when_it_is_about_to_run(name: str, aske
     services = MemoryServices(tools=[tool(_write, name=name, write=True)], managers=managers)
     turn = await play_turn(services, [call(name)], ["Done."])
     assert services.asked == asked
-    assert managers.calls == ["view", "query", "createPart"]
+    assert managers.calls == ["query", "createPart"]
     assert turn.requests[1].results == [{"status": "executed"}]
 
 

@@ -11,8 +11,9 @@ from gm_chat.engine.events import Done, Error, TextChunk, ToolCall, ToolResult
 from gm_chat.errors import PUBLIC_MESSAGES
 from gm_chat.plugin import ToolContext, ToolError
 from gm_chat.providers.base import Message, ProviderFilteredError, TokenUsage, ToolCallEvent
+from gm_chat.settings import ChatSettings
 from gm_chat.testing.scripted import NO_DONE, Round, ScriptedRequest, call, done
-from gm_chat.testing.services import MemoryServices, engine_settings, play_turn, tool
+from gm_chat.testing.services import MemoryServices, play_turn, tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +66,7 @@ def services(tools: Tools) -> MemoryServices:
 
 
 def limited(services: MemoryServices, **settings: Any) -> MemoryServices:
-    services.settings = engine_settings(**settings)
+    services.settings = ChatSettings(**settings)
     return services
 
 
@@ -340,6 +341,10 @@ async def test_a_repeated_read_comes_from_memory_and_the_answer_is_asked_for(
     assert turn.requests[2].tool_names == ["query", "mutate"]
     first, second = turn.requests[2].results
     assert first == second
+    assert roles(turn.requests[2]) == ["system", "user", "assistant", "tool", "assistant", "tool", "user"]
+    assert turn.requests[2].messages[-1].content.startswith("Answer my question now")
+    assert turn.closed is not None
+    assert [row.role for row in turn.closed.messages] == ["assistant", "tool", "assistant", "tool", "assistant"]
     assert turn.events[-2:] == [TextChunk("A bolt."), Done(times(3))]
     assert services.observer.log.count("tool query") == 1
 

@@ -107,9 +107,11 @@ async def test_requests_are_recorded_with_prompt_results_and_options() -> None:
         *QUESTION,
         Message("assistant", "", (ToolCallEvent("a", "query", {}),)),
         Message("tool", "1", tool_call_id="a", tool_result=1),
+        Message("assistant", "One."),
         Message("user", "More?"),
         Message("tool", "null", tool_call_id="b", tool_result=None),
         Message("tool", "3", tool_call_id="c", tool_result=3),
+        Message("user", "Answer now."),
     ]
     with ScriptedProvider.playing([]) as script:
         async for _ in ScriptedProvider({}).complete(messages, [], options=CallOptions(tool_choice="none")):
