@@ -49,6 +49,7 @@ _LEVELS: Final = {
     "critical": checks.CRITICAL,
 }
 _SQLITE_SECONDS: Final = 20
+_MEND: Final = "Mend what the message names, then see the result: python manage.py chat_schema"
 
 
 def check_chat() -> list[checks.CheckMessage]:
@@ -110,12 +111,12 @@ def _unknown_variables() -> Iterator[checks.CheckMessage]:
 def _schema(settings: ChatSettings, index: SchemaIndex | Failed) -> Iterator[checks.CheckMessage]:
     missing = ChatConfigurationError.missing_graphql_schema()
     if isinstance(index, Failed):
-        yield checks.Error(f"{missing} {index}", hint="Mend what the message names.", id="gm_chat.E001")
+        yield checks.Error(f"{missing} {index}", hint=_MEND, id="gm_chat.E001")
         return
     if not index.managers:
         yield checks.Error(str(missing), hint=_first_manager(), id="gm_chat.E001")
     elif isinstance(schema := attempt(lambda: build_schema(index.managers.values())), Failed):
-        yield checks.Error(f"{missing} {schema}", hint="Mend what the message names.", id="gm_chat.E001")
+        yield checks.Error(f"{missing} {schema}", hint=_MEND, id="gm_chat.E001")
     if unknown := [name for name in settings.allowed_mutations if name not in index.mutations]:
         yield checks.Error(
             str(ChatConfigurationError.unknown_allowed_mutations(", ".join(unknown))),
@@ -160,17 +161,23 @@ def _providers(settings: ChatSettings, host: PluginHost) -> Iterator[checks.Chec
 def _provider(place: str, provider: str, config: Mapping[str, Any], host: PluginHost) -> Iterator[checks.CheckMessage]:
     spec = attempt(lambda: resolve_provider(provider, host))
     if isinstance(spec, Failed):
-        yield _unusable(place, provider, spec.error)
+        yield _unusable(place, provider, host, spec.error)
         return
     check = spec.check
     if check is not None and isinstance(outcome := attempt(lambda: check(plain(config))), Failed):
-        yield _unusable(place, provider, outcome.error, spec.required_extra)
+        yield _unusable(place, provider, host, outcome.error, spec.required_extra)
 
 
-def _unusable(place: str, provider: str, error: BaseException, extra: str | None = None) -> checks.CheckMessage:
+def _unusable(
+    place: str, provider: str, host: PluginHost, error: BaseException, extra: str | None = None
+) -> checks.CheckMessage:
     """E003 where something must be installed, E004 for everything else, a misspelt path included."""
     if not isinstance(error, ImportError):
-        return checks.Error(f"The chat's {place} cannot be used. {type(error).__name__}: {error}", id="gm_chat.E004")
+        return checks.Error(
+            f"The chat's {place} {provider!r} cannot be used. {type(error).__name__}: {error}",
+            hint=f"Installed: {', '.join(sorted(host.providers)) or 'none'}. The dotted path of a class will do, too.",
+            id="gm_chat.E004",
+        )
     extra = extra or EXTRAS.get(provider.rpartition(".")[2].removesuffix("Provider").lower())
     package = f'"gm-chat[{extra}]"' if extra else error.name
     return checks.Error(
@@ -207,8 +214,8 @@ def _routes(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
         return
     except Exception:  # noqa: BLE001 - a URLconf that cannot be imported is Django's own finding
         return
-    answering = resolve("/" + url.removeprefix(get_script_prefix()))
-    if "gm_chat" not in answering.app_names:
+    answering = attempt(lambda: resolve("/" + url.removeprefix(get_script_prefix())))
+    if not isinstance(answering, Failed) and "gm_chat" not in answering.app_names:
         yield checks.Warning(
             f"The chat's path {url!r} is answered by another view, {answering._func_path}, which comes first.",
             hint='Move include("gm_chat.urls") up in urlpatterns, or choose another path.',
@@ -223,7 +230,7 @@ def _sqlite() -> Iterator[checks.CheckMessage]:
         return
     ready = (
         options.get("transaction_mode") == "IMMEDIATE"
-        and options.get("timeout", 0) >= _SQLITE_SECONDS
+        and float(options.get("timeout") or 0) >= _SQLITE_SECONDS
         and "wal" in str(options.get("init_command", "")).lower()
     )
     if not ready:

@@ -197,6 +197,7 @@ class TestProvider:
     def test_any_other_refusal_is_e004(self, run: Run) -> None:
         found = run(EchoPlugin(check=refuse(ValueError("the base_url has no host"))))["E004"]
         assert "ValueError: the base_url has no host" in found.msg
+        assert "Installed: echo." in str(found.hint)
 
     @pytest.mark.parametrize("provider", ["ecko", "no_such_package.Provider", "gm_chat.testing.NoProvider", "os.sep"])
     def test_a_provider_that_does_not_exist_is_e004(self, run: Run, provider: str) -> None:

@@ -79,8 +79,10 @@ def import_callable(value: Callable[..., Any] | str, *, setting: str) -> Callabl
         return value
     try:
         found = import_string(value)
-    except ImportError as error:
-        raise ChatConfigurationError(f"The chat setting {setting!r} cannot be imported: {error}") from error
+    except (Exception, SystemExit) as error:  # a project's module may raise anything while it is imported
+        raise ChatConfigurationError(
+            f"The chat setting {setting!r} names {value!r}, which cannot be imported. {type(error).__name__}: {error}"
+        ) from error
     if not callable(found):
         raise ChatConfigurationError(
             f"The chat setting {setting!r} names {value!r}, which is no callable but a {type(found).__name__}."

@@ -119,15 +119,17 @@ def _merge(sources: Sequence[Source]) -> dict[str, Any]:
     return merged
 
 
-def _overlay(weak: Mapping[str, Any], strong: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge deeply; a mapping that names its provider brings its own configuration."""
+def _overlay(weak: Mapping[str, Any], strong: Mapping[str, Any], path: Path = ()) -> dict[str, Any]:
+    """Merge deeply; the chat, and a profile, that name their provider bring its configuration too."""
     result = dict(weak)
-    if "provider" in strong:
+    if "provider" in strong and (not path or path[:-1] == ("provider_profiles",)):
         result["provider_config"] = {}
     for key, value in strong.items():
         below = result.get(key)
-        mergeable = isinstance(below, Mapping) and isinstance(value, Mapping)
-        result[key] = _overlay(typing.cast("Mapping[str, Any]", below), value) if mergeable else value
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            result[key] = _overlay(below, value, (*path, key))
+        else:
+            result[key] = value
     return result
 
 
@@ -170,9 +172,8 @@ def _fault(fault: ErrorDetails, value: object) -> str:
     if fault["type"] == "missing":
         return "is required"
     expected = "must be a mapping" if fault["type"] == "model_type" else fault["msg"].replace("Input should", "must")
-    return (
-        f"{expected}, got {value!r}" if isinstance(value, _SHOWN_TYPES) else f"{expected}, got a {type(value).__name__}"
-    )
+    got = repr(value) if isinstance(value, _SHOWN_TYPES) else f"a {type(value).__name__}"
+    return f"{expected}, got {got}"
 
 
 def _has(values: Any, path: Sequence[Any]) -> bool:

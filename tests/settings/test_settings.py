@@ -114,6 +114,15 @@ def test_validation_imports_the_permission() -> None:
                 validate_chat_settings()
 
 
+def test_a_module_that_ends_the_process_when_imported_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave(path: str) -> object:
+        sys.exit(3)
+
+    monkeypatch.setattr("gm_chat.settings.import_string", leave)
+    with pytest.raises(ChatConfigurationError, match="SystemExit: 3"):
+        import_callable("project.may_chat", setting="permission")
+
+
 def test_import_callable() -> None:
     assert import_callable(may_chat, setting="permission") is may_chat
     assert import_callable("os.path.join", setting="permission") is os.path.join

@@ -91,6 +91,13 @@ def test_that_holds_for_profiles_too() -> None:
     assert settings.provider_profiles["p"] == {"provider": "b", "provider_config": {}, "trust_group": "t"}
 
 
+def test_a_vendor_s_own_key_called_provider_is_nothing_special() -> None:
+    config = {"provider": {"order": ["a"], "sort": "price"}}
+    settings = build({}, {"provider_config": config}, {"provider_config": {"provider": {"sort": "speed"}}})
+    assert settings.provider_config["provider"] == {"order": ("a",), "sort": "speed"}
+    assert list(settings.provider_config) == ["provider"]
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
