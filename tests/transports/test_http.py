@@ -107,9 +107,13 @@ async def test_what_is_no_message(async_client: AsyncClient, body: Any, words: s
     assert not await ChatTurn.objects.aexists()
 
 
-async def test_a_body_that_a_middleware_took_away(async_client: AsyncClient) -> None:
-    response = await async_client.post("/chat/", {"text": "as a form"})
-    assert response.json()["events"][0]["code"] == "bad_message"
+async def test_a_form_that_the_csrf_check_has_read() -> None:
+    client = AsyncClient(enforce_csrf_checks=True)
+    client.cookies["csrftoken"] = TOKEN
+    response = await client.post("/chat/", {"text": "Hello", "csrfmiddlewaretoken": TOKEN})
+    (event,) = response.json()["events"]
+    assert event["code"] == "bad_message"
+    assert "application/json" in event["message"]
 
 
 async def test_a_user_has_a_conversation_across_clients() -> None:
