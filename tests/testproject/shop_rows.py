@@ -39,7 +39,7 @@ def fill_shop(*, seed: int = 7, parts: int = 40) -> dict[str, Any]:
             shop.Specification.objects.create(part=part, text="spec", tolerance=random_.choice([None, Decimal("0.01")]))
         for _ in range(random_.randint(0, 2)):
             shop.Document.objects.create(
-                id=uuid.UUID(int=random_.getrandbits(128)),
+                id=uuid.UUID(int=random_.getrandbits(128), version=4),
                 title=random_.choice(ODD_NAMES),
                 confidential=random_.random() < 0.4,
                 part=random_.choice([part, None]),
