@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["CORE_DISTRIBUTION", "FAILED_CHECK_ID", "PERMISSION_CHECK_SECONDS", "PluginHost"]
 
 CORE_DISTRIBUTION: Final = "gm-chat"
-FAILED_CHECK_ID: Final = "gm_chat.W100"
-"""The check id under which a plugin's failing ``gm_chat_system_checks`` is reported."""
+FAILED_CHECK_ID: Final = "gm_chat.W010"
+"""The check id of a plugin's warning, so also of a failing ``gm_chat_system_checks``."""
 PERMISSION_CHECK_SECONDS: Final = 10.0
 """A permission check that takes longer denies."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gm_chat.host.facade import PluginHost
     from gm_chat.providers.base import Provider
 
-__all__ = ["ProviderNotInstalledError", "resolve"]
+__all__ = ["EXTRAS", "ProviderNotInstalledError", "resolve"]
 
 EXTRAS: Final[Mapping[str, str]] = {
     "ollama": "chat-ollama",
