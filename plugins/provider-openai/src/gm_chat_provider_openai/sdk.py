@@ -109,8 +109,13 @@ async def stream_objects(config: OpenAIConfig, body: CompletionCreateParamsStrea
             async for value in stream:
                 started = True
                 yield value
-    except APIConnectionError as error:
-        raise _connection_error(error, config, started=started) from error
+    except (APITimeoutError, httpx2.TimeoutException) as error:
+        raise ProviderTimeoutError(f"nothing came from the server for {config.timeout_seconds:g} s") from error
+    except (APIConnectionError, httpx2.HTTPError) as error:  # older versions of the SDK let httpx2's pass mid-stream
+        cause = error.__cause__ or error
+        if started:
+            raise ProviderIncompleteError(f"the connection broke in the middle of the stream: {cause}") from error
+        raise ProviderError(f"cannot reach {error.request.url.copy_with(userinfo=b'', query=None)}: {cause}") from error
     except OpenAIError as error:
         raise _sdk_error(error, config) from error
     except (ValueError, RecursionError) as error:  # JSON, or UTF-8, that is none
@@ -138,15 +143,6 @@ async def _post(client: AsyncOpenAI, body: CompletionCreateParamsStreaming) -> A
     )
 
 
-def _connection_error(error: APIConnectionError, config: OpenAIConfig, *, started: bool) -> ProviderError:
-    if isinstance(error, APITimeoutError):
-        return ProviderTimeoutError(f"nothing came from the server for {config.timeout_seconds:g} s")
-    cause = error.__cause__ or error
-    if started:
-        return ProviderIncompleteError(f"the connection broke in the middle of the stream: {cause}")
-    return ProviderError(f"cannot reach {error.request.url.copy_with(query=None, userinfo=b'')}: {cause}")
-
-
 def _sdk_error(error: OpenAIError, config: OpenAIConfig) -> ProviderError:
     """Map what the SDK raises for a refused request, for an error inside the stream, and for a missing key."""
     detail = str(error)
@@ -154,10 +150,11 @@ def _sdk_error(error: OpenAIError, config: OpenAIConfig) -> ProviderError:
         detail = detail.replace(config.api_key, "<api_key>")  # some gateways quote the whole key
     if not isinstance(error, APIError):
         return ProviderAuthenticationError(f"{detail} In gm-chat: provider_config['api_key'].")
-    kind = _BY_CODE.get(error.code or "") or _BY_CODE.get(error.type or "")
+    code = str(error.code or "")  # some servers send a number
+    kind = _BY_CODE.get(code) or _BY_CODE.get(error.type or "")
     if isinstance(error, APIStatusError):
         hint = parse_retry_after(error.response.headers.get("retry-after"))
         return kind(detail, retry_after=hint) if kind else error_for_status(error.status_code, detail, retry_after=hint)
-    if kind is None and (error.code or "").isdigit():
-        return error_for_status(int(error.code or 0), detail)
+    if kind is None and code.isdigit():
+        return error_for_status(int(code), detail)
     return (kind or ProviderError)(detail)
