@@ -173,8 +173,9 @@ def _unusable(
 ) -> checks.CheckMessage:
     """E003 where something must be installed, E004 for everything else, a misspelt path included."""
     if not isinstance(error, ImportError):
+        reason = error if isinstance(error, ChatConfigurationError) else f"{type(error).__name__}: {error}"
         return checks.Error(
-            f"The chat's {place} {provider!r} cannot be used. {type(error).__name__}: {error}",
+            f"The chat's {place} {provider!r} cannot be used. {reason}",
             hint=f"Installed: {', '.join(sorted(host.providers)) or 'none'}. The dotted path of a class will do, too.",
             id="gm_chat.E004",
         )
