@@ -1,7 +1,7 @@
 """What gm_chat adds to ``django.setup()``: a fresh interpreter with and without it, in turn.
 
-Run: ``python bench/startup.py [--runs 7]``. The aim is at most 0.35 s more, with every plugin installed. Prints the medians and the
-difference, and the heavy packages that got imported (there should be none).
+Run: ``python bench/startup.py [--runs 7]``. The aim is at most 0.35 s more, with every plugin installed. Prints the
+medians, the difference, and the heavy packages that got imported (there should be none).
 """
 
 import argparse
@@ -21,13 +21,15 @@ settings.configure(INSTALLED_APPS=apps, SECRET_KEY="bench", ROOT_URLCONF="bench_
 start = time.perf_counter()
 django.setup()
 seconds = time.perf_counter() - start
-heavy = sorted({{name.partition(".")[0] for name in sys.modules}} & {{"graphql", "openai", "ollama", "anthropic", "google", "httpx", "httpx2"}})
+loaded = {{name.partition(".")[0] for name in sys.modules}}
+heavy = sorted(loaded & {{"graphql", "openai", "ollama", "anthropic", "google", "httpx", "httpx2"}})
 print(json.dumps({{"seconds": seconds, "heavy": heavy}}))
 """
 
 
 def once(extra: list[str]) -> dict[str, object]:
-    done = subprocess.run([sys.executable, "-c", PROGRAM.format(extra=extra)], check=True, capture_output=True, text=True)
+    program = PROGRAM.format(extra=extra)
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)  # type: ignore[no-any-return]  # the program above prints one object
 
 

@@ -82,7 +82,10 @@ async def test_the_same_events_stream(parts: None, user: Any) -> None:
     await client.aforce_login(user)
     with ScriptedProvider.playing([QUERY], ["Bracket."]):
         response = await client.post(
-            "/chat/stream/", {"text": "Which?"}, content_type="application/json", headers={"accept": "text/event-stream"}
+            "/chat/stream/",
+            {"text": "Which?"},
+            content_type="application/json",
+            headers={"accept": "text/event-stream"},
         )
         text = b"".join([chunk async for chunk in response]).decode()
     frames = [frame for frame in text.split("\n\n") if frame.startswith("data:")]
