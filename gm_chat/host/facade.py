@@ -45,7 +45,7 @@ _NO_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PluginHost:
     """All plugins, loaded once; immutable, safe to share between threads and event loops.
 
