@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from asgiref.sync import sync_to_async
+from django.db import connections
 from django.db.backends.signals import connection_created
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
 
 @pytest.fixture
@@ -29,3 +31,10 @@ def statements() -> Iterator[list[str]]:
         yield recorded
     finally:
         connection_created.disconnect(watch)
+
+
+@pytest.fixture(autouse=True)
+async def close_connections() -> AsyncIterator[None]:
+    """Close what a test's own queries opened in the thread for them: PostgreSQL drops no database that is in use."""
+    yield
+    await sync_to_async(connections.close_all)()
