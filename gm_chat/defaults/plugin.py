@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gm_chat.defaults.audit_logger import LoggerSink
 from gm_chat.defaults.cache_store import CacheRateLimitStore
 from gm_chat.defaults.login_check import LoginCheck
+from gm_chat.defaults.permission_setting import PermissionSetting
 from gm_chat.plugin import CatalogSpec, RateLimitStoreSpec, hookimpl
 from gm_chat.settings import import_callable
 
@@ -50,8 +51,11 @@ class CorePlugin:
 
     @hookimpl
     def gm_chat_permission_checks(self) -> Iterator[PermissionCheck]:
-        """Ask for a login before a change."""
+        """Ask for a login before a change, and the setting ``permission``, if there is one."""
         yield LoginCheck()
+        permission = self._settings["permission"]
+        if permission is not None:
+            yield PermissionSetting(import_callable(permission, setting="permission"))
 
     @hookimpl
     def gm_chat_rate_limit_stores(self) -> Iterator[RateLimitStoreSpec]:

@@ -10,7 +10,7 @@ from gm_chat.engine.ports import ProviderHandle
 from gm_chat.host.providers import resolve
 from gm_chat.persistence.threads import run_db
 from gm_chat.providers.base import CallOptions, ChatEvent, Message, Provider, ToolDefinition
-from gm_chat.settings import ChatConfigurationError, ChatSettings
+from gm_chat.settings import ChatConfigurationError, ChatSettings, plain
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -45,7 +45,7 @@ async def build_provider(settings: ChatSettings, host: PluginHost, context: Turn
 def _build(provider: str, config: Mapping[str, Any], host: PluginHost, *, own: bool) -> ProviderHandle:
     """Build from a profile's ``own`` configuration, or without arguments: the provider then reads the settings."""
     spec = resolve(provider, host)
-    built = spec.build(config if own else None)
+    built = spec.build(plain(config) if own else None)
     return ProviderHandle(
         name=spec.name,
         complete=_caller(spec, built),

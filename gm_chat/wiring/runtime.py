@@ -16,11 +16,12 @@ from gm_chat.engine import TurnRunner
 from gm_chat.engine.audit import AuditTrail
 from gm_chat.host import PluginHost
 from gm_chat.loops import legacy_loop
+from gm_chat.managers import registry
 from gm_chat.managers.index import SchemaIndex
 from gm_chat.managers.service import DataService
 from gm_chat.persistence.conversations import DjangoTurnStore
 from gm_chat.persistence.threads import run_db
-from gm_chat.settings import ChatSettings, get_chat_settings
+from gm_chat.settings import SETTING_NAMES, ChatSettings, get_chat_settings, plain
 from gm_chat.tools.direct import direct_tools
 from gm_chat.wiring.observer import Observer
 from gm_chat.wiring.provider import build_provider
@@ -68,7 +69,7 @@ class Runtime:
             core=core_plugins(settings),
             disabled=settings.disabled_plugins,
             enabled=settings.enabled_plugins,
-            options=settings.plugins,
+            options=plain(settings.plugins),
         )
         return cls(settings, host)
 
@@ -133,7 +134,9 @@ def reset_runtime() -> None:
 
 
 def _forget(*, setting: str, **_: Any) -> None:
-    if setting in {"GM_CHAT", "GENERAL_MANAGER", "INSTALLED_APPS"}:
+    if setting == "INSTALLED_APPS":
+        registry.reset()
+    if setting in SETTING_NAMES:
         reset_runtime()
 
 

@@ -31,10 +31,10 @@ class PartManager(ModelManager):
     model = models.Part
     fields = "__all__"
     aliases = ("component", "item")
-    descriptions = {"number": "unique part number"}  # noqa: RUF012 - a declaration, as users write it
+    descriptions = {"number": "unique part number"}
 
     @computed("decimal", needs=["price"], description="price with tax, in euro")
-    def gross(part: models.Part, actor: Actor) -> Decimal | None:  # noqa: N805 - it gets an instance, there is no self
+    def gross(part: models.Part, actor: Actor) -> Decimal | None:
         return None if part.price is None else (part.price * Decimal("1.19")).quantize(Decimal("0.01"))
 
 
