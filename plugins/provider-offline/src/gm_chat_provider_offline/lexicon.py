@@ -38,9 +38,9 @@ def _set(words: str) -> frozenset[str]:
 SKIPPED: Final = _set(
     "a an the all any some every our my we us i you your they them their it its do does did is are was "
     "were be been there which what who whose whom that this these those can could would will should may "
-    "please me show list give find tell get display print return how when where want need know see look "
-    "up about currently now existing exist exists available database data system record records entry "
-    "entries rows row also just only so then to as into named called"
+    "please me show list give find tell get display how when where want need know see look "
+    "up about currently now existing exist exists available database "
+    "also just only so then to as into named called"
 )
 """Words that say nothing about which rows are meant."""
 
@@ -49,7 +49,7 @@ RELATING: Final = _set(
     "contains containing include includes including belong belongs supply supplies supplied supplying "
     "offer offers offered buy buys bought deliver delivers delivered need needs needing require requires "
     "sell sells sold order orders placed place come comes built build own owns owned store stores stored "
-    "hold holds via through work works wrote written sent paid kept ran drove taught"
+    "hold holds via through wrote written sent paid kept ran drove taught"
 )
 """Words before a value that more likely lives in a related row: "parts *of* steel"."""
 

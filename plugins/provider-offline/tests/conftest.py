@@ -5,9 +5,14 @@ It shares no name with the demo: the rules may know no application.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pytest
+from gm_chat_provider_offline.dialogue import converse
 from gm_chat_provider_offline.words import stem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Row = dict[str, Any]
 
@@ -149,6 +154,7 @@ class Library:
             if name not in hidden
         }
         self.calls: list[tuple[str, Row]] = []
+        self.rounds = 0
 
     def call(self, name: str, args: Row) -> Any:
         self.calls.append((name, args))
@@ -260,3 +266,31 @@ def _merge(old: Any, new: Any) -> Any:
     if isinstance(old, dict):
         return {key: _merge(old.get(key), new.get(key, old.get(key))) for key in {**old, **new}}
     return [_merge(*pair) for pair in zip(old, new, strict=True)] if isinstance(old, list) else new
+
+
+def _ask(question: str, library: Library) -> str:
+    """Run the dialogue against a library."""
+    dialogue = converse(question)
+    try:
+        calls = next(dialogue)
+        while True:
+            library.rounds += 1
+            calls = dialogue.send([library.call(name, args) for name, args in calls])
+    except StopIteration as end:
+        return str(end.value)
+
+
+@pytest.fixture(scope="session")
+def make_library() -> type[Library]:
+    """A library without some managers: ``make_library("AuthorManager")``."""
+    return Library
+
+
+@pytest.fixture
+def library() -> Library:
+    return Library()
+
+
+@pytest.fixture(scope="session")
+def ask() -> Callable[[str, Library], str]:
+    return _ask
