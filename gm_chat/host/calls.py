@@ -14,7 +14,7 @@ from gm_chat.host.validation import SPECS
 from gm_chat.plugin import hookspecs
 from gm_chat.plugin.markers import PROJECT_NAME
 
-__all__ = ["HookCall", "Loaded", "call_table", "new_manager"]
+__all__ = ["HookCall", "Loaded", "call_table", "listed", "new_manager"]
 
 _OPTIONS: Final = "options"
 
@@ -51,22 +51,22 @@ class HookCall:
         return result
 
     def items(self, **arguments: Any) -> list[Any] | Failed:
-        """Call it and collect what it returns or yields; ``None`` counts as nothing."""
+        """Call it and list what it returns or yields; ``None`` counts as nothing."""
+        result = self(**arguments)
+        return [] if result is None else listed(result)
 
-        def collect() -> list[Any]:
-            match self(**arguments):
-                case None:
-                    return []
-                case Failed(error):
-                    raise error
-                case str() | bytes() | Mapping() as result:
-                    raise TypeError(f"it returned a {type(result).__name__}; return a list, or yield")
-                case Iterable() as result:
-                    return list(result)
-                case result:
-                    raise TypeError(f"it returned a {type(result).__name__}; return a list, or yield")
 
-        return attempt(collect)
+def listed(result: Any) -> list[Any] | Failed:
+    """What a hook returned, as a list; a generator runs here."""
+
+    def collect() -> list[Any]:
+        if isinstance(result, Failed):
+            raise result.error
+        if not isinstance(result, Iterable) or isinstance(result, str | bytes | Mapping):
+            raise TypeError(f"it returned a {type(result).__name__}; return a list, or yield")
+        return list(result)
+
+    return attempt(collect)
 
 
 def new_manager() -> pluggy.PluginManager:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import gm_chat
 from gm_chat.host import registration as reg
-from gm_chat.host.calls import HookCall, call_table, new_manager
+from gm_chat.host.calls import HookCall, call_table, listed, new_manager
 from gm_chat.host.discovery import Candidate, EntryPointLike, candidates_of, choose, installed_entry_points
 from gm_chat.host.guards import denying, timed
 from gm_chat.host.loading import load_plugins, settings_for_nobody
@@ -148,7 +148,10 @@ class PluginHost:
         """The tools that every plugin leaves in, in their given order. Raises ``PluginError`` like the above."""
         left = list(tools)
         for call in self._calls["gm_chat_filter_tools"]:
-            kept = _or_raise(call, call.items(context=context, tools=tuple(tool.definition for tool in left)))
+            answer = call(context=context, tools=tuple(tool.definition for tool in left))
+            if answer is None:  # no opinion, or a forgotten return: either guess could be the wrong one
+                raise _broken(call, "returned None; return the names of the tools to keep")
+            kept = _or_raise(call, listed(answer))
             unknown = [name for name in kept if name not in {tool.definition.name for tool in left}]
             if unknown:
                 raise _broken(call, f"kept the tool {unknown[0]!r}, which was not among those it was given")

@@ -64,7 +64,8 @@ class PluginRecord:
     """A plugin that was found.
 
     ``state``: ``active``; ``disabled`` by the allow or block list, and never imported; ``refused`` because it breaks
-    the contract; ``failed`` while it was imported. ``hooks`` are the hooks that it implements, sorted.
+    the contract; ``failed`` while it was imported. ``hooks`` are the hooks that it implements, sorted; a refused
+    plugin's include those that it most likely meant.
     """
 
     name: str

@@ -7,6 +7,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.host.problems import Failed, attempt
+from gm_chat.host.registration import PROVIDERS
 from gm_chat.plugin.specs import ProviderSpec
 from gm_chat.settings import ChatConfigurationError, canonical_path, suggestion
 
@@ -51,12 +52,13 @@ def resolve(name_or_path: str, host: PluginHost) -> ProviderSpec:
 
 
 def _unknown_name(name: str, host: PluginHost) -> ChatConfigurationError:
-    for record in host.plugins:
-        if record.name == name and record.state != "active":
-            return ChatConfigurationError(
-                f"The provider {name!r} is not available: the plugin {record.name!r} ({record.distribution} "
-                f"{record.version}) is {record.state}. `manage.py gm_chat_plugins` says more."
-            )
+    for problem in host.problems:
+        if problem.plugin == name or (problem.hook == PROVIDERS.hook and repr(name) in problem.message):
+            return ChatConfigurationError(f"The provider {name!r} is not available: {problem}")
+    if any(record.name == name and record.state == "disabled" for record in host.plugins):
+        return ChatConfigurationError(
+            f"The provider {name!r} is not available: its plugin is disabled by the settings."
+        )
     if name in EXTRAS:
         return ProviderNotInstalledError(
             f"The provider {name!r} is not installed. Type: pip install 'gm-chat[{EXTRAS[name]}]'"

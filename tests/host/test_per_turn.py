@@ -131,6 +131,7 @@ def test_the_order_of_tools_stays() -> None:
         (lambda: ["query", "drop_tables"], "kept the tool 'drop_tables', which was not among those it was given"),
         (raising, "failed: OSError"),
         (lambda: "query", "returned a str"),
+        (lambda: None, "returned None; return the names of the tools to keep"),
     ],
 )
 def test_a_filter_that_adds_or_fails_fails_the_turn(keep: Callable[..., Any], message: str) -> None:
@@ -139,8 +140,8 @@ def test_a_filter_that_adds_or_fails_fails_the_turn(keep: Callable[..., Any], me
     assert message in str(caught.value)
 
 
-def test_a_filter_that_returns_nothing_leaves_nothing() -> None:
-    assert make_host(a=plugin(filter_tools=lambda: None)).filter_tools(CONTEXT, TOOLS) == []
+def test_a_filter_may_keep_nothing() -> None:
+    assert make_host(a=plugin(filter_tools=nothing)).filter_tools(CONTEXT, TOOLS) == []
 
 
 # --- system_prompt and observers ---

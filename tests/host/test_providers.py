@@ -11,6 +11,7 @@ from gm_chat.plugin import ProviderSpec, hookimpl
 from gm_chat.providers.base import BaseLLMProvider, ChatEvent, DoneEvent
 from gm_chat.settings import ChatConfigurationError
 from gm_chat.testing import make_host
+from gm_chat.testing.hosts import FakeDistribution, FakeEntryPoint
 
 
 class Minimal:
@@ -136,7 +137,27 @@ def test_a_misspelt_name_gets_the_nearest(host: PluginHost) -> None:
 
 def test_a_provider_whose_plugin_does_not_run_says_so() -> None:
     host = make_host({"ollama": ImportError("no")}, strict=False)
-    with pytest.raises(ChatConfigurationError, match=r"the plugin 'ollama' \(test-ollama 0\) is failed"):
+    with pytest.raises(
+        ChatConfigurationError, match=r"'ollama' is not available: plugin 'ollama' \(test-ollama 0\): imp"
+    ):
+        resolve("ollama", host)
+
+
+def test_a_provider_that_two_plugins_offer_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def offering() -> ModuleType:
+        plugin = ModuleType("plugin")
+        plugin.gm_chat_providers = hookimpl(lambda: [SPEC])  # type: ignore[attr-defined]  # a module made by hand
+        return plugin
+
+    host = make_host(one=offering(), two=offering(), strict=False)
+    with pytest.raises(ChatConfigurationError, match="the name 'acme' is offered by 'one' and 'two'"):
+        resolve("acme", host)
+
+
+def test_a_provider_whose_plugin_is_disabled_says_so() -> None:
+    entry_point = FakeEntryPoint("ollama", None, FakeDistribution("acme-ollama"))
+    host = PluginHost.build(core=[], disabled=["ollama"], entry_points=[entry_point])
+    with pytest.raises(ChatConfigurationError, match="'ollama' is not available: its plugin is disabled"):
         resolve("ollama", host)
 
 
