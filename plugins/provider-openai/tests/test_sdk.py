@@ -181,11 +181,15 @@ async def test_an_answer_that_is_no_stream_is_incomplete() -> None:
     assert type(raised) is ProviderIncompleteError
 
 
-async def test_a_key_that_a_gateway_quotes_is_masked() -> None:
+@pytest.mark.parametrize("source", ["the configuration", "the environment"])
+async def test_a_key_that_a_gateway_quotes_is_masked(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {"api_key": "sk-very-secret"} if source == "the configuration" else {}
+    if not config:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     async with ReplayServer() as server:
         body = b'{"error": {"message": "the key sk-very-secret is unknown"}}'
         server.reply(PATH, Reply(body, 401, "application/json"))
-        _, raised = await outcome(provider(server, api_key="sk-very-secret"))
+        _, raised = await outcome(provider(server, **config))
     assert "sk-very-secret" not in str(raised)
     assert "the key <api_key> is unknown" in str(raised)
 

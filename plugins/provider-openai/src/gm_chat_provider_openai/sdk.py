@@ -146,8 +146,8 @@ async def _post(client: AsyncOpenAI, body: CompletionCreateParamsStreaming) -> A
 def _sdk_error(error: OpenAIError, config: OpenAIConfig) -> ProviderError:
     """Map what the SDK raises for a refused request, for an error inside the stream, and for a missing key."""
     detail = str(error)
-    if config.api_key:
-        detail = detail.replace(config.api_key, "<api_key>")  # some gateways quote the whole key
+    for key in filter(None, (config.api_key, os.environ.get("OPENAI_API_KEY"))):
+        detail = detail.replace(key, "<api_key>")  # some gateways quote the whole key
     if not isinstance(error, APIError):
         return ProviderAuthenticationError(f"{detail} In gm-chat: provider_config['api_key'].")
     code = str(error.code or "")  # some servers send a number
