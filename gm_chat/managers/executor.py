@@ -103,6 +103,7 @@ def _fitting(data: Sequence[Row], budget: int | None) -> int:
 class _Many:
     """A to-many relation of a shape: where the parents' keys stand, and the level that fetches the rows.
 
+    In the fetched rows the parent's key stands at ``owner``, the related row's own key at ``identity``.
     ``overflows`` is the position of a flag that the parents' statement brings along: more than ``limit`` rows stand
     behind this parent. Ranking rows costs as much as fetching them, so only a page with such a parent ranks.
     """
@@ -115,6 +116,8 @@ class _Many:
     link: Link
     order: Sequence[str]
     level: _Level
+    owner: int
+    identity: Sequence[int]
 
 
 @dataclass(slots=True)
@@ -144,31 +147,32 @@ class _Level:
         """Whether the level asks a subselect about each of its rows."""
         return any(isinstance(item, Exists) for item in self._annotations.values())
 
-    def fetch(self, rows: QuerySet[Any], *leading: str) -> list[tuple[Any, ...]]:
-        """Fetch the level's columns of ``rows``, after the columns ``leading``, in one statement."""
+    def fetch(self, rows: QuerySet[Any]) -> list[tuple[Any, ...]]:
+        """Fetch the level's columns of ``rows`` in one statement."""
         if self._annotations:
             rows = rows.annotate(**self._annotations)
-        return list(rows.values_list(*leading, *self._positions))
+        return list(rows.values_list(*self._positions))
 
-    def assemble(self, rows: Sequence[tuple[Any, ...]], path: Path, cuts: set[Path], skip: int = 0) -> list[Row]:
+    def assemble(self, rows: Sequence[tuple[Any, ...]], path: Path, cuts: set[Path]) -> list[Row]:
         """Make objects of fetched rows, their to-many relations included."""
-        columns: Columns = list(zip(*rows, strict=True))[skip:] if rows else [()] * len(self._positions)
+        columns: Columns = list(zip(*rows, strict=True)) if rows else [()] * len(self._positions)
         return self._objects(self._shape, columns, path, cuts)
 
-    def _position(self, column: str) -> int:
+    def position(self, column: str) -> int:
+        """Where a column stands in the fetched rows; it is fetched from now on."""
         return self._positions.setdefault(column, len(self._positions))
 
     def _annotated(self, expression: Any) -> int:
         alias = f"gm_chat_{len(self._annotations)}"
         self._annotations[alias] = expression
-        return self._position(alias)
+        return self.position(alias)
 
     def _column(self, column: str, kind: FieldType, source: Binding, query_name: str) -> tuple[int, Convert | None]:
         if kind == "decimal":
             # Past Django's converter, which makes a Decimal of every float that SQLite stores, at three times the cost.
             raw = ExpressionWrapper(F(column), output_field=Field())
             return self._annotated(raw), _decimal_text(source.model, query_name)
-        return self._position(column), _CONVERT.get(kind)
+        return self.position(column), _CONVERT.get(kind)
 
     def _plan(self, selection: Selection, manager: str, prefix: str) -> _Shape:
         scope, binding = self._scope, self._scope.bindings[manager]
@@ -182,12 +186,12 @@ class _Level:
             else:
                 shape.computed.append((name, binding.computed[name]))
         if shape.computed:
-            shape.key = self._position(f"{prefix}pk")
+            shape.key = self.position(f"{prefix}pk")
         for item in selection.relations:
             relation = binding.relations[item.name]
             path = prefix + relation.query_name
             if relation.kind == "to_one":
-                key, mask = self._position(f"{path}__pk"), None
+                key, mask = self.position(f"{path}__pk"), None
                 if scope.is_restricted(relation.target):
                     mask = self._annotated(scope.is_visible(relation.target, path))
                 inner = self._plan(item.selection, relation.target, f"{path}__")
@@ -201,15 +205,19 @@ class _Level:
         limit = _UNBOUNDED if item.limit is None else item.limit
         rows = link.rows(scope.rows(relation.target)).annotate(**{_PARENT: link.key()})
         more = rows.filter(**{_PARENT: OuterRef(prefix + link.parent_key)}).values("pk")[limit : limit + 1]
+        level = _Level(scope, relation.target, item.selection, link.prefix)
+        order = [link.prefix + name for name in pk_names(scope.bindings[relation.target].model)]
         return _Many(
             name=item.name,
-            parent=self._position(prefix + link.parent_key),
+            parent=self.position(prefix + link.parent_key),
             overflows=self._annotated(Exists(more)),
             limit=limit,
             rows=rows,
             link=link,
-            order=[link.prefix + name for name in pk_names(scope.bindings[relation.target].model)],
-            level=_Level(scope, relation.target, item.selection, link.prefix),
+            order=order,
+            level=level,
+            owner=level.position(_PARENT),
+            identity=[level.position(name) for name in order] if link.may_repeat else (),
         )
 
     def _objects(self, shape: _Shape, columns: Columns, path: Path, cuts: set[Path]) -> list[Row]:
@@ -258,24 +266,25 @@ def _children(
         rank = DenseRank() if link.may_repeat else RowNumber()
         window = Window(rank, partition_by=[F(link.column)], order_by=[F(name) for name in many.order])
         rows = rows.annotate(**{_RANK: window}).filter(**{f"{_RANK}__lte": many.limit + 1})
-    leading = (_PARENT, *many.order) if link.may_repeat else (_PARENT,)
-    fetched = many.level.fetch(rows.order_by(*many.order), *leading)
+    fetched = many.level.fetch(rows.order_by(*many.order))
     if link.may_repeat:  # a through model with columns of its own may join the same two rows again
-        fetched = list({row[: len(leading)]: row for row in fetched}.values())
+        places = (many.owner, *many.identity)
+        fetched = list({tuple(row[place] for place in places): row for row in fetched}.values())
+    owner = many.owner
     if ranked:
-        fetched = _cut(fetched, many.limit, path, cuts)
+        fetched = _cut(fetched, owner, many.limit, path, cuts)
     children: dict[Any, list[Row]] = {}
-    for row, item in zip(fetched, many.level.assemble(fetched, path, cuts, skip=len(leading)), strict=True):
-        children.setdefault(row[0], []).append(item)
+    for row, item in zip(fetched, many.level.assemble(fetched, path, cuts), strict=True):
+        children.setdefault(row[owner], []).append(item)
     return children
 
 
-def _cut(rows: list[tuple[Any, ...]], limit: int, path: Path, cuts: set[Path]) -> list[tuple[Any, ...]]:
+def _cut(rows: list[tuple[Any, ...]], owner: int, limit: int, path: Path, cuts: set[Path]) -> list[tuple[Any, ...]]:
     """Keep the first ``limit`` rows of each parent."""
     counts: dict[Any, int] = {}
     kept = []
     for row in rows:
-        count = counts[row[0]] = counts.get(row[0], 0) + 1
+        count = counts[row[owner]] = counts.get(row[owner], 0) + 1
         if count <= limit:
             kept.append(row)
         else:

@@ -7,15 +7,13 @@ what. Everything about a result must agree: rows, order, nesting, totals.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.auth.models import Permission
 from django.core.exceptions import ObjectDoesNotExist
-from django.db.models import QuerySet
 from testproject.desk import Desk, actor_of
 from testproject.shop import models as shop
 from testproject.shop_rows import fill_shop
@@ -23,8 +21,14 @@ from testproject.shop_rows import fill_shop
 from gm_chat.encoding import jsonable
 from gm_chat.managers import registry
 from gm_chat.managers.api import And, Condition, ManagerInfo, Not, Or, QueryPlan, Related, Selection, Where
-from gm_chat.managers.binding import Binding, VisibleTo
 from gm_chat.managers.executor import execute_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from django.db.models import QuerySet
+
+    from gm_chat.managers.binding import Binding, VisibleTo
 
 PLANS = 300
 
@@ -160,7 +164,7 @@ class Walk:
         raise AssertionError(where)
 
 
-def _compare(actual: Any, lookup: str, value: Any) -> bool:
+def _compare(actual: Any, lookup: str, value: Any) -> bool:  # noqa: PLR0911 - one return for each kind of lookup
     if lookup == "isnull":
         return (actual is None) is value
     if actual is None:

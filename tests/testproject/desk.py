@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
+from gm_chat.managers import registry
+from gm_chat.managers.api import ManagerVisibility, Visibility
 from gm_chat.managers.executor import execute_plan
 from gm_chat.managers.index import MaskedView, SchemaIndex
 from gm_chat.managers.plan import build_plan
@@ -24,6 +26,20 @@ if TYPE_CHECKING:
 def actor_of(user: Any) -> Actor:
     """The actor that a logged-in user is; ``None`` is nobody."""
     return Actor() if user is None else Actor(user_id=str(user.pk), user=user)
+
+
+def whole_view() -> MaskedView:
+    """All that the apps declare, as somebody with every right sees it. Needs no database."""
+    infos = [binding.info for binding in registry.bindings().values()]
+    rights = {
+        info.name: ManagerVisibility(
+            frozenset(field.name for field in info.fields),
+            frozenset(relation.name for relation in info.relations),
+            frozenset(mutation.name for mutation in info.mutations),
+        )
+        for info in infos
+    }
+    return SchemaIndex.build(infos).view(Visibility("everything", rights))
 
 
 @dataclass(frozen=True)
