@@ -145,7 +145,7 @@ class Walk:
             found = [
                 self.render(item, inner.selection, relation.target) for item in self.related(row, inner.name, manager)
             ]
-            out[inner.name] = found if relation.kind == "to_many" else (found or [None])[0]
+            out[inner.name] = found if relation.kind == "to_many" else next(iter(found), None)
         return out
 
     def holds(self, where: Where, row: Any, manager: str) -> bool:
@@ -173,12 +173,12 @@ def _compare(actual: Any, lookup: str, value: Any) -> bool:  # noqa: PLR0911 - o
         case "exact":
             return bool(actual == value)
         case "in":
-            return actual in value
+            return bool(actual in value)
         case "range":
             return bool(value[0] <= actual <= value[1])
         case "gt" | "gte" | "lt" | "lte":
             ordered = {"gt": actual > value, "gte": actual >= value, "lt": actual < value, "lte": actual <= value}
-            return ordered[lookup]
+            return bool(ordered[lookup])
         case "year" | "month" | "day":
             return bool(getattr(actual, lookup) == value)
         case "date":

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import OperationalError, connection, connections, transaction
+from testproject.desk import Desk, actor_of
+from testproject.shop_rows import fill_shop
+
+from gm_chat.managers import registry
+from gm_chat.managers.deadline import guard
+from gm_chat.managers.executor import execute_plan
+from gm_chat.plugin import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) SELECT COUNT(*) FROM n"
+
+
+def run(sql: str, alias: str = "default", *params: Any) -> Any:
+    with connections[alias].cursor() as cursor:
+        cursor.execute(sql, params)
+        return cursor.fetchall()
+
+
+def soon(seconds: float = 0.2) -> float:
+    return time.monotonic() + seconds
+
+
+def test_a_statement_ends_at_the_deadline(db: None) -> None:
+    start = time.monotonic()
+    with pytest.raises(ToolError) as caught, guard("default", soon()):
+        run(ENDLESS)
+    assert caught.value.code == "timeout"
+    assert time.monotonic() - start < 2
+    assert run("SELECT 1") == [(1,)]  # the guard is gone, and the connection works
+
+
+def test_fetching_ends_at_the_deadline(db: None) -> None:
+    def fetch_on() -> None:
+        with guard("default", soon()), connection.cursor() as cursor:
+            cursor.execute(ENDLESS.replace("COUNT(*)", "i"))
+            while cursor.fetchmany(100):
+                pass
+
+    with pytest.raises(ToolError, match="too long"):
+        fetch_on()
+
+
+def test_the_deadline_is_one_for_all_statements(db: None) -> None:
+    def run_on() -> None:
+        with guard("default", soon()):
+            for _ in range(100):
+                run("SELECT 1")
+                time.sleep(0.02)
+
+    with pytest.raises(ToolError, match="too long"):
+        run_on()
+
+
+def test_nothing_is_guarded_without_a_deadline(db: None) -> None:
+    with guard("default", None):
+        assert not connection.execute_wrappers
+        assert run("SELECT 1") == [(1,)]
+
+
+def test_other_failures_stay_what_they_are(db: None) -> None:
+    with pytest.raises(OperationalError, match="no such table"), guard("default", soon(60)):
+        run("SELECT * FROM nowhere")
+
+
+def test_a_plan_runs_under_its_deadline(db: None) -> None:
+    desk = Desk(registry.bindings(), actor_of(fill_shop(parts=5)["staff"]))
+    plan = desk.plan("PartManager", ["name", {"tags": ["name"]}])
+    assert execute_plan(plan, desk.bindings, desk.actor, deadline=soon(60)).total_count == 5
+    with pytest.raises(ToolError) as caught:
+        execute_plan(plan, desk.bindings, desk.actor, deadline=time.monotonic() - 1)
+    assert caught.value.code == "timeout"
+
+
+# --- servers, where there are any -------------------------------------------------------------------------------
+
+
+def _reachable(alias: str, settings: dict[str, Any], service: str) -> Iterator[str]:
+    defaults = connections.databases["default"]
+    connections.databases[alias] = {**defaults, "OPTIONS": {}, "PASSWORD": "", "USER": "", "PORT": "", **settings}
+    try:
+        connections[alias].ensure_connection()
+    except Exception as error:
+        if service in os.environ.get("GM_CHAT_REQUIRE", "").split(","):
+            raise
+        pytest.skip(f"no {service} to test with: {type(error).__name__}")
+    try:
+        yield alias
+    finally:
+        connections[alias].close()
+        del connections.databases[alias]
+        del connections[alias]
+
+
+@pytest.fixture
+def postgresql(django_db_blocker: Any) -> Iterator[str]:
+    pytest.importorskip("psycopg")
+    with django_db_blocker.unblock():
+        settings = {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": os.environ.get("PGDATABASE", "test"),
+            "USER": os.environ.get("PGUSER", "postgres"),
+            "HOST": os.environ.get("PGHOST", "127.0.0.1"),
+        }
+        yield from _reachable("deadline_postgresql", settings, "postgres")
+
+
+def test_postgresql_cancels_the_statement_itself(postgresql: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(ToolError) as caught, guard(postgresql, soon()):
+        run("SELECT pg_sleep(30)", postgresql)
+    assert caught.value.code == "timeout"
+    assert time.monotonic() - start < 5
+    assert run("SHOW statement_timeout", postgresql) == [("0",)]
+
+
+def test_postgresql_gives_each_statement_what_is_left(postgresql: str) -> None:
+    with guard(postgresql, soon(50)):
+        (first,) = run("SELECT setting::int FROM pg_settings WHERE name = 'statement_timeout'", postgresql)
+        time.sleep(0.05)
+        (second,) = run("SELECT setting::int FROM pg_settings WHERE name = 'statement_timeout'", postgresql)
+    assert 0 < second[0] < first[0] <= 50_000
+
+
+def test_postgresql_restores_an_outer_transaction(postgresql: str) -> None:
+    show = "SELECT current_setting('statement_timeout'), current_setting('transaction_read_only')"
+    with transaction.atomic(using=postgresql):
+        run("SELECT set_config('statement_timeout', '7s', true)", postgresql)
+        with guard(postgresql, soon(60)):
+            assert run(show, postgresql)[0][1] == "on"
+        assert run(show, postgresql) == [("7s", "off")]
+        with pytest.raises(ToolError), guard(postgresql, soon()):
+            run("SELECT pg_sleep(30)", postgresql)
+        assert run(show, postgresql) == [("7s", "off")]
+        with guard(postgresql, soon(60), read_only=False):
+            assert run(show, postgresql)[0][1] == "off"
+
+
+@pytest.fixture
+def mariadb(django_db_blocker: Any) -> Iterator[str]:
+    pytest.importorskip("MySQLdb")
+    with django_db_blocker.unblock():
+        settings = {
+            "ENGINE": "django.db.backends.mysql",
+            "NAME": os.environ.get("MYSQL_DATABASE", "test"),
+            "USER": os.environ.get("MYSQL_USER", "root"),
+            "HOST": os.environ.get("MYSQL_HOST", "localhost"),
+        }
+        yield from _reachable("deadline_mariadb", settings, "mariadb")
+
+
+def test_mariadb_stops_the_statement_and_restores_the_session(mariadb: str) -> None:
+    run("SET SESSION max_statement_time = 77", mariadb)
+    start = time.monotonic()
+    with pytest.raises(ToolError) as caught, guard(mariadb, soon()):
+        run("SELECT SLEEP(30)", mariadb)
+    assert caught.value.code == "timeout"
+    assert time.monotonic() - start < 5
+    assert float(run("SELECT @@SESSION.max_statement_time", mariadb)[0][0]) == 77
