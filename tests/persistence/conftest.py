@@ -9,13 +9,16 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 from django.db.backends.signals import connection_created
 
+from gm_chat.persistence import threads
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
 
 @pytest.fixture
-def statements() -> Iterator[list[str]]:
-    """Data statements of connections opened from now on, in any thread; BEGIN, SAVEPOINT and PRAGMA left out."""
+def statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Data statements of the pool's threads, which are new ones; BEGIN, SAVEPOINT and PRAGMA are left out."""
+    monkeypatch.setattr(threads, "_pool", threads._Pool(threads.POOL_SIZE))
     recorded: list[str] = []
 
     def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -24,7 +27,8 @@ def statements() -> Iterator[list[str]]:
         return execute(sql, params, many, context)
 
     def watch(connection: Any, **_: Any) -> None:
-        connection.execute_wrappers.append(record)
+        if record not in connection.execute_wrappers:  # it may be open for the second time
+            connection.execute_wrappers.append(record)
 
     connection_created.connect(watch)
     try:
