@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from gm_chat.demo.client import Client, Reply
-from gm_chat.demo.questions import QUESTIONS, Question, problem_with
+from gm_chat.demo.judge import problem_with
+from gm_chat.demo.questions import QUESTIONS, Question
 from gm_chat.demo.serve import in_background
 
 if TYPE_CHECKING:

@@ -47,6 +47,11 @@ def choose(
 
     ``find_ollama_model`` is asked only when it matters; ``plugins`` are the names of the installed ones.
     """
+    if requested == "offline":
+        note = ("--base-url and --model mean nothing to the offline provider",) if base_url or model else ()
+        return Choice("offline", {}, "as asked for", note)
+    if requested == "ollama" and model is None and base_url is None:
+        model = find_ollama_model()
     if requested != "auto":
         return Choice(requested, _config(requested, base_url, model), "as asked for")
     if base_url is not None:

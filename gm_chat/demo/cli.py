@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -89,8 +90,9 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
         text = banner(choice, url_of(listener), folder / "cookies.txt")
         if not _prepare(choice, folder, console, host=arguments.host, text=text, reset=arguments.reset):
             return 1
-        console.print(text)
-        serve(listener)
+        with suppress(KeyboardInterrupt):  # the way to stop it
+            console.print(text)
+            serve(listener)
     console.print("Stopped.")
     return 0
 

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from gm_chat.demo.models import Material, Order, Part, Project, Supplier
+from gm_chat.demo.judge import Expected
+from gm_chat.demo.models import BomLine, Material, Order, Part, Project, Supplier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["QUESTIONS", "Expected", "Question", "problem_with"]
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What a right answer holds, as whole words or numbers, and what it must not hold.
-
-    ``in_order``: the words stand in this order. ``queried``: the answer rests on a query of the data.
-    """
-
-    holds: tuple[str, ...] = ()
-    lacks: tuple[str, ...] = ()
-    in_order: bool = False
-    queried: bool = True
+__all__ = ["QUESTIONS", "Question"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +53,7 @@ def _density_of_titanium() -> Expected:
 
 
 def _projects_with_bearing() -> Expected:
-    part = Part._default_manager.get(number=BEARING)
-    lines = part.bom_lines.select_related("assembly__project")
+    lines = BomLine._default_manager.filter(part__number=BEARING).select_related("assembly__project")
     using = {line.assembly.project.code for line in lines}
     others = Project._default_manager.exclude(code__in=using).values_list("code", flat=True)
     return Expected(tuple(sorted(using)), tuple(others))
@@ -96,24 +82,3 @@ QUESTIONS: Final = (
     Question("viewer", "sse", "How many projects do we have?", _projects_for_viewers),
     Question(None, "http", "How many parts do we have?", _nothing_for_strangers),
 )
-
-
-def problem_with(answer: str, tools: list[str], expected: Expected) -> str | None:
-    """Say what is wrong with an answer, or return ``None``."""
-    text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", answer)
-    places = [place for wanted in expected.holds if (place := _find(wanted, text)) is not None]
-    if len(places) < len(expected.holds):
-        missing = [wanted for wanted in expected.holds if _find(wanted, text) is None]
-        return f"lacks {', '.join(missing[:3])}"
-    if expected.in_order and places != sorted(places):
-        return "has the rows in another order"
-    if forbidden := [unwanted for unwanted in expected.lacks if _find(unwanted, text) is not None]:
-        return f"must not hold {', '.join(forbidden[:3])}"
-    if expected.queried and "query" not in tools:
-        return "rests on no query"
-    return None
-
-
-def _find(wanted: str, text: str) -> int | None:
-    match = re.search(rf"(?<![\w.-]){re.escape(wanted)}(?![\w-]|\.\d)", text)
-    return None if match is None else match.start()

@@ -6,7 +6,7 @@ import errno
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def bind(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen(128)  # from now on clients wait instead of being refused
     except (OSError, OverflowError) as error:
         listener.close()
         if getattr(error, "errno", None) == errno.EADDRINUSE:
@@ -43,10 +44,9 @@ def bind(host: str, port: int) -> socket.socket:
 
 def serve(listener: socket.socket) -> None:
     """Serve until Ctrl-C or SIGTERM; open streams get a few seconds to end."""
-    try:
+    # uvicorn shuts down in order and then passes the signal on.
+    with suppress(KeyboardInterrupt):
         _server().run(sockets=[listener])
-    except KeyboardInterrupt:
-        return  # uvicorn has shut down in order and passes the signal on
 
 
 @contextmanager
