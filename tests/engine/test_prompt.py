@@ -46,6 +46,9 @@ class View:
     def __iter__(self) -> Iterator[ManagerInfo]:
         return iter(self.infos)
 
+    def get(self, name: str) -> ManagerInfo | None:
+        return next((info for info in self.infos if info.name == name), None)
+
     def search(self, query: str, *, limit: int = 10) -> Sequence[ManagerInfo]:
         return self.infos[: min(self.hits, limit)]
 
@@ -66,12 +69,19 @@ def test_few_managers_are_named_many_are_not() -> None:
 
 
 def test_managers_that_fit_the_question_are_outlined_within_bounds() -> None:
-    related = RelationInfo(name="supplier", target="SupplierManager", many=False)
-    lines = outline(View(manager(0, fields=99, relations=(related,)), *map(manager, range(1, 40)), hits=9))
-    assert lines[0] == "These may fit the question:"
+    relations = tuple(
+        RelationInfo(name=f"r{number}", target="M1Manager" if number else "HiddenManager", many=False)
+        for number in range(20)
+    )
+    many = (manager(0, fields=99, relations=relations), *(manager(number, fields=9) for number in range(1, 40)))
+    lines = outline(View(*many, hits=9))
+    assert lines[0].startswith("These may fit the question")
     assert len(lines) == 4
-    assert lines[1].endswith("f38, f39, ...; relations supplier -> SupplierManager")
-    assert lines[2] == "- M1Manager: fields f0"
+    own, related = lines[1].split(", f29, ")
+    assert own.startswith("- M0Manager: f0, f1, ")
+    assert related.split(", ")[:5] == ["r1__f0", "r1__f1", "r1__f2", "r1__f3", "r2__f0"]
+    assert related.endswith("r7__f3")
+    assert lines[2] == "- M1Manager: f0, f1, f2, f3, f4, f5, f6, f7, f8"
 
 
 def test_the_outline_comes_last() -> None:
