@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth import get_user_model
-from django.db import connection
-from django.db.utils import ProgrammingError
+from django.db import Error, connection
 
 from gm_chat.persistence import threads
 from gm_chat.persistence.threads import POOL_SIZE, inline_database, run_db
@@ -97,7 +96,7 @@ class TestConnections:
             connection.connection.close()
             get_user_model()._default_manager.exists()
 
-        with pytest.raises(ProgrammingError):
+        with pytest.raises(Error):
             await run_db(break_it)
         assert await run_db(self.here) is not first
 

@@ -30,9 +30,9 @@ class Impersonate:
         return response
 
 
-async def post(client: AsyncClient) -> dict[str, Any]:
+async def post(client: AsyncClient, **extra: Any) -> dict[str, Any]:
     with ScriptedProvider.playing(["Hi"]):
-        response = await client.post("/chat/", json.dumps({"text": "Hello"}), content_type="application/json")
+        response = await client.post("/chat/", json.dumps({"text": "Hello"}), content_type="application/json", **extra)
     body: dict[str, Any] = response.json()
     return body
 
@@ -84,7 +84,7 @@ async def test_a_permission_may_use_the_orm_and_sees_an_asgi_like_scope(colour: 
         return user.is_anonymous and not await get_user_model()._default_manager.aexists()
 
     settings.GM_CHAT = CHAT | {"permission": allow if colour == "sync" else allow_async}
-    assert (await post(AsyncClient(headers={"X-Tenant": "acme"})))["answer"] == "Hi"
+    assert (await post(AsyncClient(), headers={"X-Tenant": "acme"}))["answer"] == "Hi"
     scope = seen[0][1]
     assert {"type": "http", "path": "/chat/", "method": "POST", "client": ("127.0.0.1", 0)}.items() <= scope.items()
     assert (b"x-tenant", b"acme") in scope["headers"]
