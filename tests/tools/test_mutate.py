@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from testproject.calling import call
+from testproject.shop import models as shop
+
+from gm_chat.plugin import ToolError
+from gm_chat.tools import mutate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gm_chat.plugin import ToolContext
+
+    Contexts = Callable[..., ToolContext]
+
+ALLOWED = ["createTag", "updateTag", "deleteTag"]
+
+
+def run(context: ToolContext, mutation: Any, values: Any) -> Any:
+    return call(mutate, {"mutation": mutation, "input": values}, context)
+
+
+def refused(context: ToolContext, mutation: Any, values: Any) -> ToolError:
+    with pytest.raises(ToolError) as caught:
+        run(context, mutation, values)
+    return caught.value
+
+
+def test_an_allowed_mutation_runs(context_for: Contexts) -> None:
+    result = run(context_for("staff", allowed_mutations=ALLOWED), "createTag", {"name": "fresh"})
+    assert result == {"status": "executed", "data": {"id": result["data"]["id"], "name": "fresh"}}
+    assert shop.Tag.objects.filter(name="fresh").count() == 1
+
+
+def test_a_confirmed_one_waits_for_its_approval(context_for: Contexts) -> None:
+    settings: dict[str, Any] = {"allowed_mutations": ALLOWED, "confirm_mutations": ["createTag"]}
+    waiting = run(context_for("staff", **settings), "createTag", {"NAME": "later"})
+    assert waiting == {"status": "confirmation_required", "mutation": "createTag", "input": {"NAME": "later"}}
+    assert not shop.Tag.objects.filter(name="later").exists()
+    done = run(context_for("staff", approved=True, **settings), "createTag", {"NAME": "later"})
+    assert done["status"] == "executed"
+
+
+def test_nobody_is_asked_to_confirm_what_cannot_run(context_for: Contexts) -> None:
+    settings: dict[str, Any] = {"allowed_mutations": ALLOWED, "confirm_mutations": ALLOWED}
+    assert (refused(context_for("staff", **settings), "createTag", {"nmae": "x"})).code == "invalid_argument"
+    assert (refused(context_for("plain", **settings), "createTag", {"name": "x"})).code == "unknown_mutation"
+
+
+def test_checks_come_in_order(context_for: Contexts) -> None:
+    """Name form, input keys, allow-list, login: each wrong call is wrong in all later ways too."""
+    nobody = context_for(None)
+    assert (refused(nobody, "no name!", {"no key!": 1})).message.startswith("mutation must be a name")
+    assert "no key!" in (refused(nobody, "createTag", {"no key!": 1})).message
+    assert (refused(nobody, "createTag", {"nmae": 1})).code == "mutation_not_allowed"
+    allowing = context_for(None, allowed_mutations=ALLOWED)
+    assert (refused(allowing, "createTag", {"nmae": 1})).code == "authentication_required"
+    plain = context_for("plain", allowed_mutations=ALLOWED)
+    assert (refused(plain, "createTag", {"nmae": 1})).code == "unknown_mutation"
+    staff = context_for("staff", allowed_mutations=ALLOWED)
+    assert (refused(staff, "createTag", {"nmae": 1})).code == "invalid_argument"
+
+
+@pytest.mark.parametrize(
+    ("mutation", "values"),
+    [
+        (None, {}),
+        (5, {}),
+        ("", {}),
+        ("a b", {}),
+        ("x" * 300, {}),
+        ("createTag", None),
+        ("createTag", []),
+        ("createTag", {1: 2}),
+    ],
+)
+def test_forms(mutation: Any, values: Any, context_for: Contexts) -> None:
+    assert (refused(context_for("staff"), mutation, values)).code == "invalid_argument"
+
+
+def test_only_what_the_actor_could_run_is_offered(context_for: Contexts) -> None:
+    allowed = [*ALLOWED, "createPart", "shipOrder"]
+    error = refused(context_for("staff", allowed_mutations=allowed), "createTga", {"name": "x"})
+    assert error.code == "mutation_not_allowed"
+    assert error.details["allowed"][0] == "createTag"
+    assert sorted(error.details["allowed"]) == sorted([*ALLOWED, "createPart"])
+    assert (refused(context_for("plain", allowed_mutations=allowed), "x", {})).details["allowed"] == []
+
+
+def test_a_permission_that_is_gone_is_noticed(context_for: Contexts, users: dict[str, Any]) -> None:
+    users["plain"].user_permissions.add(Permission.objects.get(codename="add_tag"))
+    context = context_for("plain", allowed_mutations=ALLOWED)
+    assert (run(context, "createTag", {"name": "one"}))["status"] == "executed"
+    users["plain"].user_permissions.clear()
+    for cache in ("_perm_cache", "_user_perm_cache"):
+        delattr(users["plain"], cache)
+    assert (refused(context, "createTag", {"name": "two"})).code == "unknown_mutation"
