@@ -21,6 +21,14 @@ __all__ = ["DATABASE", "demo_settings", "foreign_variables", "set_up"]
 DATABASE = "demo.sqlite3"
 """The database's name in the data folder."""
 
+PROMPT = """\
+The data is that of a builder of packaging machines. Managers: PartManager, MaterialManager, SupplierManager,
+OfferManager, ProjectManager, AssemblyManager, BomLineManager, CustomerManager, OrderManager, OrderLineManager,
+WarehouseManager, StockLevelManager. A user may see only some of them.
+Names are longer than what people say, so find text with icontains, in related rows through the relation's name:
+the orders of a customer are OrderManager with filters {"customer__name__icontains": "..."}."""
+"""What a project tells its model: small local models need the names, and how text is found."""
+
 
 def demo_settings(database: Path, choice: Choice, *, host: str = "127.0.0.1") -> dict[str, Any]:
     """Return the project's settings for a database file, a provider and the address that the server binds."""
@@ -79,6 +87,7 @@ def demo_settings(database: Path, choice: Choice, *, host: str = "127.0.0.1") ->
             "allowed_mutations": ["updatePart", "updateStockLevel", "createBomLine", "deleteBomLine", "updateOrder"],
             "confirm_mutations": ["updatePart", "deleteBomLine", "updateOrder"],
             "rate_limit": {"requests": 1000},
+            "system_prompt": PROMPT,
         },
     }
 

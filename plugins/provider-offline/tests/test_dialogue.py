@@ -38,6 +38,18 @@ from hypothesis import strategies as st
         ("books with color plates", {"genre": "colour_plates"}, "I found no books where genre is 'colour plates'."),
         ("list novels", {"genre": "novel"}, "2 books where genre is 'novel':"),
         ("which volumes are rare", {"rare": True}, "1 book where rare is true:"),
+        ("which titles are rare", {"rare": True}, "1 book where rare is true:"),
+        (
+            "list rare novels",
+            {"rare": True, "genre": "novel"},
+            "I found no books where rare is true, and genre is 'novel'.",
+        ),
+        (
+            "novels with Ada Moreno",
+            {"genre": "novel", "author__name": "Ada Moreno"},
+            "1 book where genre is 'novel', and author name is 'Ada Moreno':",
+        ),
+        ("which readers have book 978-0-12", {"loans__book__isbn": "978-0-12"}, "2 members where loans book isbn is"),
         (
             "books with aluminum",
             {"or": [{"title__icontains": "aluminum"}, {"title__icontains": "aluminium"}]},
@@ -128,6 +140,7 @@ def test_filters(question: str, filters: Any, opening: str, ask: Any, library: A
         ("first 2 books", ["published_on"], 2, "2 of 4 books, the earliest published on first:"),
         ("top 2 books by pages", ["-pages"], 2, "2 of 4 books, the highest pages first:"),
         ("books sorted by price descending", ["-price"], 20, "4 of 4 books, the highest price first:"),
+        ("books sorted by title", ["title"], 20, "4 of 4 books, in the order of title:"),
         ("books by price", ["price"], 20, "4 of 4 books, the lowest price first:"),
         ("list the 3 books with the lowest price", ["price"], 3, "3 of 4 books, the lowest price first:"),
         ("show 3 books", None, 3, "3 of 4 books:"),

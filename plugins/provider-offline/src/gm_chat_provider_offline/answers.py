@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat_provider_offline import lexicon
+from gm_chat_provider_offline.naming import is_common
 from gm_chat_provider_offline.placing import values_at
 from gm_chat_provider_offline.words import name_words, plural
 
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
     from gm_chat_provider_offline.placing import Condition
     from gm_chat_provider_offline.reading import Phrase, Reading
     from gm_chat_provider_offline.schema import Manager
+    from gm_chat_provider_offline.words import Token
 
-__all__ = ["FOOTER", "interrupted", "report", "stuck", "unplaced"]
+__all__ = ["FOOTER", "interrupted", "nothing_called", "report", "stuck", "unplaced"]
 
 FOOTER: Final = (
     "(No language model is running. The offline provider only answers plain list, count and show questions about "
@@ -60,10 +62,10 @@ def _opening(reading: Reading, manager: Manager, where: str, count: int, shown: 
         return f"There {'is' if count == 1 else 'are'} {count:,} {noun}{where}."
     end = ":" if shown else "."
     if reading.sorting is not None:
-        way = "highest" if reading.sorting.descending else "lowest"
-        what = "latest" if way == "highest" else "earliest"
         field = next(item for item in manager.fields if item.name == reading.sorting.field)
-        first = f"the {what if field.is_dated else way} {field.label()} first"
+        ways = ("latest", "earliest") if field.is_dated else ("highest", "lowest")
+        first = f"the {ways[0] if reading.sorting.descending else ways[1]} {field.label()} first"
+        first = f"in the order of {field.label()}" if field.is_text else first
         return f"{shown:,} of {count:,} {noun}{where}, {first}{end}"
     if reading.limit is not None and shown < count:
         return f"{shown:,} of {count:,} {noun}{where}{end}"
@@ -123,6 +125,14 @@ def unplaced(phrase: Phrase, manager: Manager) -> str:
         if word.stem in lexicon.COMPUTING:
             return f"{word.text!r} asks for more than looking rows up, which these rules cannot do."
     return f"I find no {manager.noun} or anything related to it that {phrase.text!r} could mean."
+
+
+def nothing_called(words: Sequence[Token]) -> str:
+    """Say which word names nothing that is known."""
+    unknown = next((word.text for word in words if not is_common(word)), None)
+    if unknown is None:
+        return "I do not see which kind of thing the question is about."
+    return f"I know nothing called {unknown!r} among the data that you may see."
 
 
 def stuck(reason: str, known: Sequence[Manager]) -> str:

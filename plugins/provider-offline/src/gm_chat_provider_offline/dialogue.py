@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat_provider_offline import answers, lexicon
-from gm_chat_provider_offline.naming import Attribute, Mention, find_attribute, find_mentions
+from gm_chat_provider_offline.naming import Attribute, Mention, find_attribute, find_implied, find_mentions, is_common
 from gm_chat_provider_offline.placing import Condition, Group, best, choice_of, merged, without
 from gm_chat_provider_offline.reading import Phrase, Reading, read
 from gm_chat_provider_offline.schema import Manager, read_manager, read_managers
-from gm_chat_provider_offline.words import Token, number, tokens
+from gm_chat_provider_offline.words import Token, tokens
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -91,14 +91,27 @@ def _answer(words: Sequence[Token], found: Sequence[Manager], book: _Book) -> Di
     mentions = find_mentions(words, [*book.known(), *found])
     if not mentions or (yield from _opens_with_something_else(words, mentions[0], book)):
         yield from book.load([manager.name for manager in found[:CONSIDERED]])
-        mentions = find_mentions(words, [*book.known(), *found])
+        ranked = [manager for one in found if (manager := book.get(one.name)) is not None]
+        mentions = find_mentions(words, ranked)
+        implied = find_implied(words[: mentions[0].start] if mentions else words, ranked, nouns_only=bool(mentions))
+        mentions = [implied, *mentions] if implied is not None else mentions
     if not mentions:
-        mentions = [_implied_subject(words, book)]
+        mentions = [(yield from _anything(words, book))]
     subject = mentions[0]
     yield from book.load(mention.manager for mention in mentions)
     manager = _manager(subject.manager, book)
     reading = read(words, subject, manager, mentions)
     return (yield from _report(reading, manager, book))
+
+
+def _anything(words: Sequence[Token], book: _Book) -> Generator[list[Call], list[Any], Mention]:
+    """The subject among whatever managers there are: the search knows no choices, and a choice may be all there is."""
+    found = read_managers((yield [("search_managers", {"query": ANY_MANAGER})])[0])
+    yield from book.load([manager.name for manager in found])
+    implied = find_implied(words, book.known())
+    if implied is None:
+        raise _Stuck(answers.nothing_called(words))
+    return implied
 
 
 def _opens_with_something_else(
@@ -110,35 +123,13 @@ def _opens_with_something_else(
     yield from book.load(relation.target for relation in manager.to_one())
     related = [target for relation in manager.to_one() if (target := book.get(relation.target)) is not None]
     fields = [item for one in (manager, *related) for item in one.fields]
-    known = _COMMON | lexicon.SUPERLATIVES.keys() | lexicon.COMPARATIVES.keys() | {"least"}
 
     def explained(word: Token) -> bool:
-        return (
-            word.stem in known
-            or number(word.text) is not None
-            or any(item.choice((word.stem,)) is not None or (word.stem,) in item.called() for item in fields)
+        return is_common(word) or any(
+            item.choice((word.stem,)) is not None or (word.stem,) in item.called() for item in fields
         )
 
     return not all(explained(word) for word in words[: mention.start])
-
-
-def _implied_subject(words: Sequence[Token], book: _Book) -> Mention:
-    """The manager of which a word is a choice ("list bearings"), else one whose description speaks of a word."""
-    for place, word in enumerate(words):
-        for manager in book.known():
-            if any(item.choice((word.stem,)) is not None for item in manager.fields):
-                return Mention(manager.name, place, place, manager.noun)
-    for place, word in enumerate(words):
-        for manager in book.known():
-            if len(word.stem) > 3 and word.stem not in _COMMON and manager.mentions(word.text):
-                return Mention(manager.name, place, place + 1, word.text)
-    unknown = next((word.text for word in words if word.stem not in _COMMON and number(word.text) is None), None)
-    if unknown is None:
-        raise _Stuck("I do not see which kind of thing the question is about.")
-    raise _Stuck(f"I know nothing called {unknown!r} among the data that you may see.")
-
-
-_COMMON: Final = lexicon.GLUE | lexicon.COMPUTING | {"many", "much", "number", "count"}
 
 
 def _attribute(

@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from gm_chat_provider_offline import lexicon
+from gm_chat_provider_offline.words import number, stems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from gm_chat_provider_offline.schema import Field, Manager
     from gm_chat_provider_offline.words import Token
 
-__all__ = ["Attribute", "Mention", "find_attribute", "find_mentions"]
+__all__ = ["Attribute", "Mention", "find_attribute", "find_implied", "find_mentions", "is_common"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,53 @@ def _is_proper(tokens: Sequence[Token], place: int) -> bool:
         return 0 < index < len(tokens) and tokens[index].text[:1].isupper()
 
     return capital(place) and (capital(place - 1) or capital(place + 1))
+
+
+def is_common(word: Token) -> bool:
+    """Whether the word names nothing: part of a question's frame, a number, or a word of comparing and sorting."""
+    return not word.quoted and (word.stem in _COMMON or number(word.text) is not None)
+
+
+def find_implied(words: Sequence[Token], managers: Sequence[Manager], *, nouns_only: bool = False) -> Mention | None:
+    """Find the manager that a word stands for without naming it; the last word of the first words is asked first.
+
+    A word of a manager's description ("which components ...") or of its name ("the stock of ...") is the subject
+    itself. A choice ("list bearings") only tells the subject and stays a value, so the mention is empty. With
+    ``nouns_only`` choices are left alone.
+    """
+    place = 0
+    while place < len(words):
+        end = place
+        while end < len(words) and not is_common(words[end]):
+            end += 1
+        for index in reversed(range(place, end)):
+            mention = _implied_at(index, words[index], managers, nouns_only=nouns_only)
+            if mention is not None:
+                return mention
+        place = end + 1
+    return None
+
+
+def _implied_at(place: int, word: Token, managers: Sequence[Manager], *, nouns_only: bool) -> Mention | None:
+    chosen = next(
+        (one for one in managers if any(item.choice((word.stem,)) is not None for item in one.fields)),
+        None,
+    )
+    if chosen is not None:
+        return None if nouns_only else Mention(chosen.name, place, place, chosen.noun)
+    for manager in managers:
+        if len(word.stem) > 3 and (word.stem in stems(manager.words) or manager.mentions(word.text)):
+            return Mention(manager.name, place, place + 1, word.text)
+    return None
+
+
+_COMMON = (
+    lexicon.GLUE
+    | lexicon.COMPUTING
+    | lexicon.SUPERLATIVES.keys()
+    | lexicon.COMPARATIVES.keys()
+    | {"many", "much", "number", "count", "least", "than"}
+)
 
 
 def find_attribute(tokens: Sequence[Token], managers: Sequence[Manager]) -> Attribute | None:

@@ -217,7 +217,9 @@ class _Reader:
 
     def _read_sorting(self) -> None:
         for place, word in enumerate(self._stems):
-            field, end = self._field_at(place + 1) if word == "by" and not self._used[place] else (None, 0)
+            field, end = (
+                self._field_at(place + 1, or_text=True) if word == "by" and not self._used[place] else (None, 0)
+            )
             if field is not None:
                 falling = self._at(end) in {"descending", "desc"} or bool(
                     {"top", "highest", "largest"} & set(self._stems)
@@ -320,11 +322,13 @@ class _Reader:
     def _at(self, place: int) -> str:
         return self._stems[place] if 0 <= place < len(self._stems) else ""
 
-    def _field_at(self, place: int) -> tuple[Field | None, int]:
-        """The ordered field whose name starts at a place, and where it ends."""
+    def _field_at(self, place: int, *, or_text: bool = False) -> tuple[Field | None, int]:
+        """The ordered field (or text field) whose name starts at a place, and where it ends."""
         for end in range(min(place + 4, len(self._stems)), place, -1):
             for field in self._manager.fields:
-                if field.is_ordered and tuple(self._stems[place:end]) in field.called():
+                if tuple(self._stems[place:end]) in field.called() and (
+                    field.is_ordered or (or_text and field.is_text)
+                ):
                     return field, end
         return None, place
 

@@ -113,7 +113,8 @@ class Manager:
 
     def mentions(self, word: str) -> bool:
         """Whether an alias or the description speaks of the word."""
-        return stem(word) in stems(" ".join((self.description, *self.aliases)).replace(",", " ").split())
+        told = " ".join((self.description, *self.aliases)).split()
+        return stem(word) in stems(text.strip(".,:;()") for text in told)
 
 
 def read_managers(result: Any) -> list[Manager]:
