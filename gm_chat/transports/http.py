@@ -9,11 +9,9 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse
-from django.views.decorators.csrf import csrf_protect
-from django.views.decorators.http import require_POST
 
 from gm_chat.encoding import to_json
-from gm_chat.transports.request import Forbidden, read_turn_request
+from gm_chat.transports.request import Forbidden, chat_view, read_turn_request
 from gm_chat.transports.turns import follow
 from gm_chat.transports.wire import BadMessage, envelope, event_object, logged_object
 from gm_chat.wiring import get_runtime
@@ -24,8 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["chat", "forbidden", "json_response"]
 
 
-@require_POST
-@csrf_protect
+@chat_view
 async def chat(request: HttpRequest) -> HttpResponse:
     """Answer ``{"events": [...], "answer": "...", "turn_id": "..."}``, with status 200 also when the turn failed.
 

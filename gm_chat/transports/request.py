@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import RequestDataTooBig
+from django.db import connections, transaction
 from django.http.request import RawPostDataException
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.http import require_POST
 
 from gm_chat.engine.ports import TurnRequest
 from gm_chat.persistence.threads import run_db
@@ -15,19 +18,36 @@ from gm_chat.plugin import Action, Actor, Verdict
 from gm_chat.transports.wire import BadMessage, message_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from django.contrib.sessions.backends.base import SessionBase
     from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
 
     from gm_chat.plugin import Transport
     from gm_chat.wiring import Runtime
 
-__all__ = ["Forbidden", "read_turn_request", "scope_of"]
+    View = Callable[[HttpRequest], Coroutine[Any, Any, HttpResponseBase]]
+
+__all__ = ["Forbidden", "chat_view", "read_turn_request", "scope_of"]
 
 SESSION_MARK: Final = "_gm_chat_session"
 
 
 class Forbidden(Exception):  # noqa: N818 - a decision, told to the client as 403
     """A permission check denied the connection."""
+
+
+def chat_view(view: View) -> View:
+    """Make a view a route of the chat: POST only, protected against CSRF whatever the project's middleware.
+
+    A request's own transaction (``ATOMIC_REQUESTS``), which Django refuses to async views, is declined: a turn may
+    last minutes, and keeps what it needs in short transactions.
+    """
+    route = require_POST(csrf_protect(view))
+    for alias in connections:
+        route = transaction.non_atomic_requests(using=alias)(route)
+    return route
 
 
 async def read_turn_request(request: HttpRequest, transport: Transport, runtime: Runtime) -> TurnRequest:

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from django.core.handlers.asgi import ASGIRequest
 from django.http import StreamingHttpResponse
-from django.views.decorators.csrf import csrf_protect
-from django.views.decorators.http import require_POST
 
 from gm_chat.encoding import to_json
 from gm_chat.transports.http import forbidden, json_response
-from gm_chat.transports.request import Forbidden, read_turn_request
+from gm_chat.transports.request import Forbidden, chat_view, read_turn_request
 from gm_chat.transports.turns import follow
 from gm_chat.transports.wire import BadMessage, event_object, logged_object
 from gm_chat.wiring import get_runtime
@@ -41,8 +39,7 @@ HEADERS: Final = {
 }
 
 
-@require_POST
-@csrf_protect
+@chat_view
 async def stream(request: HttpRequest) -> HttpResponseBase:
     """Stream the turn's events. A client that goes away cancels its turn.
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.db import connections
 from django.test import AsyncClient, Client
 
 from gm_chat.models import ChatConversation, ChatTurn
@@ -114,6 +115,14 @@ async def test_a_form_that_the_csrf_check_has_read() -> None:
     (event,) = response.json()["events"]
     assert event["code"] == "bad_message"
     assert "application/json" in event["message"]
+
+
+async def test_a_project_that_wraps_requests_in_transactions(
+    async_client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connections.settings["default"], "ATOMIC_REQUESTS", True)
+    with ScriptedProvider.playing(["Hi"]):
+        assert (await post(async_client)).json()["answer"] == "Hi"
 
 
 async def test_a_user_has_a_conversation_across_clients() -> None:
