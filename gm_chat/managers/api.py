@@ -219,7 +219,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """A validated read. Every path exists and is visible to the actor; sizes are within the caps."""
+    """A validated read. Every path exists and is visible to the actor; sizes are within the caps.
+
+    ``nested_rows`` bounds what one to-many relation brings over the whole page: with many parents, each of its lists
+    gets an equal share. ``max_bytes`` bounds the page's JSON.
+    """
 
     manager: str
     selection: Selection
@@ -228,6 +232,7 @@ class QueryPlan:
     limit: int = 200
     offset: int = 0
     max_bytes: int | None = None
+    nested_rows: int = 20_000
 
 
 @dataclass(frozen=True, slots=True)

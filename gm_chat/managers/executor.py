@@ -67,15 +67,15 @@ def _run(plan: QueryPlan, scope: Scope, rows: QuerySet[Any]) -> QueryPage:
     total = plan.offset + fetched
     if fetched > plan.limit or (fetched == 0 and plan.offset):
         total = max(matching.count(), total if fetched else 0)
-    cuts: set[Path] = set()
-    data = level.assemble(page[: plan.limit], (), cuts)
+    bounds = _Bounds(plan.nested_rows)
+    data = level.assemble(page[: plan.limit], (), bounds)
     kept = _fitting(data, plan.max_bytes)
     return QueryPage(
         data=data[:kept],
         total_count=total,
         has_more=plan.offset + kept < total,
         truncated=kept < len(data),
-        cut_lists=tuple(sorted(cuts)),
+        cut_lists=tuple(sorted(bounds.cuts)),
     )
 
 
@@ -97,6 +97,14 @@ def _fitting(data: Sequence[Row], budget: int | None) -> int:
 
 
 # --- one statement ----------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Bounds:
+    """How many rows a to-many relation may bring over the page, and the lists that were cut for it."""
+
+    nested_rows: int
+    cuts: set[Path] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +161,10 @@ class _Level:
             rows = rows.annotate(**self._annotations)
         return list(rows.values_list(*self._positions))
 
-    def assemble(self, rows: Sequence[tuple[Any, ...]], path: Path, cuts: set[Path]) -> list[Row]:
+    def assemble(self, rows: Sequence[tuple[Any, ...]], path: Path, bounds: _Bounds) -> list[Row]:
         """Make objects of fetched rows, their to-many relations included."""
         columns: Columns = list(zip(*rows, strict=True)) if rows else [()] * len(self._positions)
-        return self._objects(self._shape, columns, path, cuts)
+        return self._objects(self._shape, columns, path, bounds)
 
     def position(self, column: str) -> int:
         """Where a column stands in the fetched rows; it is fetched from now on."""
@@ -220,7 +228,7 @@ class _Level:
             identity=[level.position(name) for name in order] if link.may_repeat else (),
         )
 
-    def _objects(self, shape: _Shape, columns: Columns, path: Path, cuts: set[Path]) -> list[Row]:
+    def _objects(self, shape: _Shape, columns: Columns, path: Path, bounds: _Bounds) -> list[Row]:
         values: dict[str, Iterable[Any]] = {}
         for name, position, convert in shape.columns:
             column = columns[position]
@@ -228,13 +236,13 @@ class _Level:
         if shape.computed:
             values.update(self._compute(shape, columns[shape.key]))
         for name, key, mask, inner in shape.ones:
-            objects = self._objects(inner, columns, (*path, name), cuts)
+            objects = self._objects(inner, columns, (*path, name), bounds)
             keys = columns[key]
             shown = keys if mask is None else [k if m else None for k, m in zip(keys, columns[mask], strict=True)]
             values[name] = [None if k is None else item for k, item in zip(shown, objects, strict=True)]
         for many in shape.many:
-            parents, ranked = columns[many.parent], any(columns[many.overflows])
-            children = _children(many, parents, (*path, many.name), cuts, ranked=ranked)
+            parents = columns[many.parent]
+            children = _children(many, parents, columns[many.overflows], (*path, many.name), bounds)
             values[many.name] = [children.get(key, []) for key in parents]
         names = shape.order
         rows = zip(*(values[name] for name in names), strict=True)
@@ -255,40 +263,40 @@ class _Level:
 
 
 def _children(
-    many: _Many, parents: Sequence[Any], path: Path, cuts: set[Path], *, ranked: bool
+    many: _Many, parents: Sequence[Any], overflows: Sequence[Any], path: Path, bounds: _Bounds
 ) -> dict[Any, list[Row]]:
     """The related objects of all parents by parent key, in one statement, bounded per parent in SQL."""
     keys = list(dict.fromkeys(key for key in parents if key is not None))
     if not keys:
         return {}
-    link, rows = many.link, many.rows.filter(**{f"{many.link.column}__in": keys})
+    limit = min(many.limit, max(1, bounds.nested_rows // len(keys)))
+    ranked = limit < many.limit or any(overflows)
+    link, owner, rows = many.link, many.owner, many.rows.filter(**{f"{many.link.column}__in": keys})
     if ranked:
         rank = DenseRank() if link.may_repeat else RowNumber()
         window = Window(rank, partition_by=[F(link.column)], order_by=[F(name) for name in many.order])
-        rows = rows.annotate(**{_RANK: window}).filter(**{f"{_RANK}__lte": many.limit + 1})
+        rows = rows.annotate(**{_RANK: window}).filter(**{f"{_RANK}__lte": limit + 1})
     fetched = many.level.fetch(rows.order_by(*many.order))
     if link.may_repeat:  # a through model with columns of its own may join the same two rows again
-        places = (many.owner, *many.identity)
+        places = (owner, *many.identity)
         fetched = list({tuple(row[place] for place in places): row for row in fetched}.values())
-    owner = many.owner
-    if ranked:
-        fetched = _cut(fetched, owner, many.limit, path, cuts)
+    if ranked and len(fetched) > len(kept := _cut(fetched, owner, limit)):
+        bounds.cuts.add(path)
+        fetched = kept
     children: dict[Any, list[Row]] = {}
-    for row, item in zip(fetched, many.level.assemble(fetched, path, cuts), strict=True):
+    for row, item in zip(fetched, many.level.assemble(fetched, path, bounds), strict=True):
         children.setdefault(row[owner], []).append(item)
     return children
 
 
-def _cut(rows: list[tuple[Any, ...]], owner: int, limit: int, path: Path, cuts: set[Path]) -> list[tuple[Any, ...]]:
-    """Keep the first ``limit`` rows of each parent."""
+def _cut(rows: list[tuple[Any, ...]], owner: int, limit: int) -> list[tuple[Any, ...]]:
+    """The first ``limit`` rows of each parent."""
     counts: dict[Any, int] = {}
     kept = []
     for row in rows:
         count = counts[row[owner]] = counts.get(row[owner], 0) + 1
         if count <= limit:
             kept.append(row)
-        else:
-            cuts.add(path)
     return kept
 
 

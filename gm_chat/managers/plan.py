@@ -44,7 +44,7 @@ class PlanLimits:
 
     depth: int = 6
     fields: int = 120
-    relations: int = 24
+    relations: int = 16
     order: int = 6
     nested_rows: int = 20_000
     list_rows: int = 100
@@ -65,8 +65,7 @@ def build_plan(
     """Validate ``{manager, fields, filters?, order_by?, limit?, offset?}`` against what the actor sees.
 
     Every mistake is a :class:`~gm_chat.plugin.ToolError` naming the culprit and what is allowed, nearest first.
-    A ``limit`` above ``max_results`` is lowered to it. Nested lists are bounded so that no relation brings more than
-    ``limits.nested_rows`` rows.
+    A ``limit`` above ``max_results`` is lowered to it.
     """
     for key in args:
         if key not in ARGUMENTS:
@@ -75,12 +74,13 @@ def build_plan(
     limit = min(_count(args.get("limit"), "limit", least=1, default=max_results), max_results)
     return QueryPlan(
         manager=manager.name,
-        selection=_Selector(view, limits).read(args.get("fields"), manager, limit),
+        selection=_Selector(view, limits).read(args.get("fields"), manager),
         where=parse_filters(args.get("filters"), manager, view, limits.filters),
         order=_order(args.get("order_by"), manager, view, limits),
         limit=limit,
         offset=_count(args.get("offset"), "offset", least=0, default=0),
         max_bytes=max_bytes,
+        nested_rows=limits.nested_rows,
     )
 
 
@@ -169,15 +169,10 @@ class _Selector:
         self._fields = 0
         self._relations = 0
 
-    def read(self, fields: Any, manager: ManagerInfo, limit: int) -> Selection:
+    def read(self, fields: Any, manager: ManagerInfo) -> Selection:
         root = _Node(manager)
         self._list(fields, root, 0, "fields")
-        lists = _longest_chain(root)
-        per_list = self._limits.list_rows
-        if lists:
-            share = (self._limits.nested_rows / limit) ** (1 / lists)
-            per_list = max(1, min(per_list, int(share + 1e-9)))
-        return _freeze(root, per_list)
+        return _freeze(root, self._limits.list_rows)
 
     def _list(self, items: Any, node: _Node, depth: int, where: str) -> None:
         if not isinstance(items, list | tuple) or not items:
@@ -264,18 +259,12 @@ def _names(manager: ManagerInfo) -> list[str]:
     return [item.name for item in manager.fields] + [item.name for item in manager.relations]
 
 
-def _longest_chain(node: _Node) -> int:
-    """How many to-many relations follow each other on the deepest way down."""
-    many = {relation.name: relation.many for relation in node.manager.relations}
-    return max((many[name] + _longest_chain(inner) for name, inner in node.relations.items()), default=0)
-
-
-def _freeze(node: _Node, per_list: int) -> Selection:
+def _freeze(node: _Node, list_rows: int) -> Selection:
     many = {relation.name: relation.many for relation in node.manager.relations}
     return Selection(
         fields=tuple(node.fields),
         relations=tuple(
-            RelationSelection(name, _freeze(inner, per_list), limit=per_list if many[name] else None)
+            RelationSelection(name, _freeze(inner, list_rows), limit=list_rows if many[name] else None)
             for name, inner in node.relations.items()
         ),
     )

@@ -149,6 +149,15 @@ def test_nested_lists_are_cut_in_sql_and_named(staff: Desk) -> None:
     assert staff.ask("MaterialManager", ["id", {"parts": ["id"]}]).cut_lists == ()
 
 
+def test_many_parents_share_the_row_budget(staff: Desk) -> None:
+    fields = ["id", {"parts": ["id", {"tags": ["id"]}]}]
+    page = staff.ask("MaterialManager", fields, limits=PlanLimits(nested_rows=10))
+    assert [len(row["parts"]) for row in page.data] == [2] * 5  # 5 parents; then 10 parents with a tag each
+    assert all(len(part["tags"]) <= 1 for row in page.data for part in row["parts"])
+    assert page.cut_lists == (("parts",), ("parts", "tags"))
+    assert staff.statements("MaterialManager", fields, limits=PlanLimits(nested_rows=10)) == 3
+
+
 def test_a_row_joined_twice_is_listed_once(staff: Desk) -> None:
     project, part = shop.Project.objects.create(code="twice", name="t"), shop.Part.objects.first()
     assert part is not None

@@ -116,19 +116,12 @@ def test_json_ten_thousand_deep_is_an_error_not_a_crash(view: MaskedView, kind: 
     assert refusal(view, manager="EmployeeManager", filters={"name": deep}).code == "invalid_value"
 
 
-def test_nested_lists_share_the_row_budget(view: MaskedView) -> None:
-    def limits(fields: list[Any], limit: int) -> list[int | None]:
-        selection = plan(view, fields, manager="MaterialManager", limit=limit).selection
-        found = []
-        while selection.relations:
-            found.append(selection.relations[0].limit)
-            selection = selection.relations[0].selection
-        return found
-
-    assert limits([{"parts": ["name"]}], 200) == [100]
-    assert limits([{"parts": [{"tags": ["name"]}]}], 200) == [10, 10]
-    assert limits([{"parts": [{"tags": ["name"]}]}], 1) == [100, 100]
-    assert limits([{"parts": ["supplier__name", {"supplier": [{"parts": ["name"]}]}]}], 200) == [10, None, 10]
+def test_nested_lists_are_bounded(view: MaskedView) -> None:
+    made = plan(
+        view, [{"parts": ["name", "supplier__name"]}], manager="MaterialManager", limits=PlanLimits(nested_rows=7)
+    )
+    (parts,) = made.selection.relations
+    assert (parts.limit, parts.selection.relations[0].limit, made.nested_rows) == (100, None, 7)
 
 
 # --- limit, offset, order, manager ------------------------------------------------------------------------------
