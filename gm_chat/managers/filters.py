@@ -33,7 +33,7 @@ from gm_chat.managers.api import (
     RelationInfo,
     Where,
 )
-from gm_chat.managers.spelling import match_name, nearest, shown
+from gm_chat.managers.spelling import MAX_ALLOWED, match_name, nearest, shown
 from gm_chat.managers.values import coerce, plain_date
 from gm_chat.plugin import ToolError
 
@@ -130,10 +130,10 @@ class _Parser:
             elif (null := _asks_for_null(rest, value)) is not None:
                 exists = Related(name, And(()))
                 parts.append(Not(exists) if null else exists)
-            elif rest:
+            elif rest and not self._is_lookup(rest, relations[name]):
                 behind.setdefault(name, []).append((rest, value))
             else:
-                behind.setdefault(name, []).extend(self._nested(manager, relations[name], value))
+                behind.setdefault(name, []).extend(self._nested(manager, relations[name], rest, value))
         for name, inner in behind.items():
             target = self._view.get(relations[name].target)
             if target is None:  # the view never shows a relation to what it hides
@@ -146,15 +146,24 @@ class _Parser:
         if self._count > self._limits.conditions:
             raise ToolError("too_large", f"filters hold more than {self._limits.conditions} conditions")
 
-    def _nested(self, manager: ManagerInfo, relation: RelationInfo, value: Any) -> list[Pair]:
-        if isinstance(value, Mapping) and value:
-            return _pairs(value, f"filters.{relation.name}")
+    def _is_lookup(self, rest: list[str], relation: RelationInfo) -> bool:
+        """Whether a key goes on from a relation with a lookup, as in ``material__icontains``."""
         target = self._view.get(relation.target)
-        allowed = [f"{relation.name}__{field.name}" for field in (target.fields if target else ()) if field.lookups]
+        names = [item.name for item in (*target.fields, *target.relations)] if target is not None else ()
+        return len(rest) == 1 and rest[0].casefold() in LOOKUPS and match_name(rest[0], names) is None
+
+    def _nested(self, manager: ManagerInfo, relation: RelationInfo, rest: list[str], value: Any) -> list[Pair]:
+        if isinstance(value, Mapping) and value and not rest:
+            return _pairs(value, f"filters.{relation.name}")
+        lookup = rest[0].casefold() if rest else "icontains" if isinstance(value, str) else "exact"
+        target = self._view.get(relation.target)
+        fields = [field for field in (target.fields if target is not None else ()) if lookup in field.lookups]
+        fields.sort(key=lambda field: field.type != "string")  # what people call a thing by is mostly text
+        ending = "" if lookup == "exact" else f"__{lookup}"
         raise ToolError(
             "invalid_value",
             f"{relation.name!r} of {manager.name} is a relation: filter by one of its fields, got {shown(value)}",
-            allowed=allowed[:20],
+            allowed=[f"{relation.name}__{field.name}{ending}" for field in fields[:MAX_ALLOWED]],
         )
 
     def _logic(self, operator: str, value: Any, manager: ManagerInfo, depth: int) -> Where:

@@ -175,7 +175,12 @@ def test_the_nearest_is_first() -> None:
     assert refusal({"nmae": "x"}).details["allowed"][0] == "name"
     assert refusal({"name__icontain": "x"}).details["allowed"][0] == "name__icontains"
     assert "gross" not in refusal({"gros": "x"}).details["allowed"]
-    assert refusal({"material": 3}).details["allowed"][:2] == ["material__id", "material__name"]
+    assert refusal({"material": 3}).details["allowed"] == [
+        *("material__name", "material__notes", "material__id", "material__density")
+    ]
+    for key in ("material", "material__icontains", "materialIcontains"):
+        assert refusal({key: "steel"}).details["allowed"] == ["material__name__icontains", "material__notes__icontains"]
+    assert refusal({"material__gt": 3}).details["allowed"][-1] == "material__density__gt"
 
 
 def test_sizes_are_bounded() -> None:
