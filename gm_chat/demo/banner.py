@@ -21,8 +21,8 @@ answers them with the real tools from the real rows. For a model: --provider oll
 OPENAI_API_KEY), or --provider openai --base-url URL --model NAME for any OpenAI-compatible server."""
 
 
-def banner(choice: Choice, url: str, cookies: Path) -> str:
-    """Compose the text. ``cookies`` is the file in which curl keeps the login."""
+def banner(choice: Choice, url: str, cookies: Path, *, exposed: bool = False) -> str:
+    """Compose the text. ``cookies`` is the file in which curl keeps the login; ``exposed``: others can connect."""
     model = choice.config.get("model")
     lines = [
         "gm-chat demo: parts, projects, suppliers, stock and orders of a builder of packaging machines",
@@ -34,6 +34,8 @@ def banner(choice: Choice, url: str, cookies: Path) -> str:
         lines += NO_MODEL.splitlines()
     lines += ["", f"Users (password of each: {PASSWORD})"]
     lines += [f"  {user.name:<9} {user.sees}" for user in USERS]
+    if exposed:
+        lines.append("Other machines can connect: everybody who reaches this one can log in as any of them.")
     lines += ["", "Log in and ask from a second terminal:"]
     lines += [f"  {line}" for line in curl_lines(url, cookies)]
     return "\n".join([*lines, "", f"Serving at {url}/ (Django admin: {url}/admin/). Ctrl-C stops it."])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import urllib.error
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -27,12 +26,13 @@ def run_check(listener: socket.socket, choice: Choice, console: Console) -> int:
     """Ask everything, print a table, and return 0 if every answer is right, else 1."""
     table = Table("user", "over", "question", "tools", "answer", "s", "ok", title=f"provider {choice.provider}")
     wrong = 0
-    with in_background(listener) as url:
+    with in_background(listener) as url, console.status("") as status:
         visitors: dict[str | None, Client] = {None: Client(url)}
         for question in QUESTIONS:
             if question.user is not None and question.user not in visitors:
                 visitors[question.user] = Client(url)
                 visitors[question.user].log_in(question.user)
+            status.update(question.text)
             started = time.monotonic()
             reply, problem = _ask(visitors[question.user], question)
             seconds = time.monotonic() - started
@@ -56,8 +56,8 @@ def run_check(listener: socket.socket, choice: Choice, console: Console) -> int:
 def _ask(visitor: Client, question: Question) -> tuple[Reply, str | None]:
     try:
         reply = visitor.ask(question.text, question.way)
-    except urllib.error.HTTPError as error:
-        return Reply(()), f"HTTP {error.code}"
+    except (OSError, ValueError) as error:  # no connection, a timeout, a status that is not 200, no JSON
+        return Reply(()), f"{type(error).__name__}: {error}"
     if reply.error is not None:
         return reply, f"error {reply.error}"
     if not reply.events or reply.events[-1]["type"] != "done":

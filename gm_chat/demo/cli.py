@@ -15,7 +15,7 @@ from gm_chat import __version__
 from gm_chat.demo.banner import banner
 from gm_chat.demo.choice import Choice, choose, installed_plugins, ollama_model
 from gm_chat.demo.project import DATABASE, demo_settings, set_up
-from gm_chat.demo.serve import PortTakenError, bind, serve, url_of
+from gm_chat.demo.serve import PortTakenError, bind, is_local, serve, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +55,8 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--check",
         action="store_true",
-        help="ask ten questions with known answers on a free port and a new database, print them, exit 1 if one "
-        "is wrong; auto means offline here",
+        help="ask ten questions with known answers on a free port (without --data: of a new database), print them, "
+        "exit 1 if one is wrong; auto means offline here",
     )
     return top
 
@@ -87,7 +87,7 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
     folder = (arguments.data or DEFAULT_DATA).resolve()
     with bind(arguments.host, arguments.port) as listener:
         folder.mkdir(parents=True, exist_ok=True)
-        text = banner(choice, url_of(listener), folder / "cookies.txt")
+        text = banner(choice, url_of(listener), folder / "cookies.txt", exposed=not is_local(listener))
         if not _prepare(choice, folder, console, host=arguments.host, text=text, reset=arguments.reset):
             return 1
         with suppress(KeyboardInterrupt):  # the way to stop it
@@ -102,7 +102,7 @@ def _check(arguments: argparse.Namespace, console: Console) -> int:
     with tempfile.TemporaryDirectory(prefix="gm-chat-demo-") as temporary, bind("127.0.0.1", 0) as listener:
         folder = (arguments.data or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        if not _prepare(choice, folder, console, reset=True):
+        if not _prepare(choice, folder, console, reset=arguments.reset):
             return 1
         # Needs the models, hence Django's settings.
         from gm_chat.demo.check import run_check
@@ -129,6 +129,7 @@ def _prepare(
     settings = demo_settings(database, choice, host=host)
     if aside := set_up({**settings, "DEMO_BANNER": text}):
         console.print(f"Ignored, as the demo brings its own settings: {', '.join(aside)}")
+    # From here on the settings stand; what follows needs them, the models above all.
     from django.core import checks
 
     from gm_chat.demo.database import build, is_current, migrate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
 import socket
 import threading
 import time
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     import uvicorn
 
-__all__ = ["PortTakenError", "bind", "in_background", "serve", "url_of"]
+__all__ = ["PortTakenError", "bind", "in_background", "is_local", "serve", "url_of"]
 
 START_SECONDS: Final = 20
 STOP_SECONDS: Final = 5
@@ -65,6 +66,11 @@ def in_background(listener: socket.socket) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join(STOP_SECONDS + 5)
+
+
+def is_local(listener: socket.socket) -> bool:
+    """Whether only programs on this machine can connect."""
+    return ipaddress.ip_address(listener.getsockname()[0]).is_loopback
 
 
 def url_of(listener: socket.socket) -> str:

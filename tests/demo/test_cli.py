@@ -116,6 +116,9 @@ def test_the_banner_says_what_runs(tmp_path: Path) -> None:
     text = banner(Choice("openai", {"model": "m"}, "because"), "http://h:1", tmp_path / "jar")
     assert "Provider: openai, model m (because)" in text
     assert "NO LANGUAGE MODEL" not in text
+    assert "Other machines can connect" not in text
+    text = banner(Choice("openai"), "http://h:1", tmp_path / "jar", exposed=True)
+    assert "Other machines can connect" in text
 
 
 def test_curl_lines_quote_the_path() -> None:

@@ -6,18 +6,20 @@ import socket
 
 import pytest
 
-from gm_chat.demo.serve import PortTakenError, bind, url_of
+from gm_chat.demo.serve import PortTakenError, bind, is_local, url_of
 
 
 def test_a_free_port() -> None:
     with bind("127.0.0.1", 0) as listener:
         host, port = listener.getsockname()
         assert url_of(listener) == f"http://{host}:{port}"
+        assert is_local(listener)
 
 
 def test_all_interfaces_are_reached_on_this_machine() -> None:
     with bind("0.0.0.0", 0) as listener:  # noqa: S104 - what is tested
         assert url_of(listener).startswith("http://127.0.0.1:")
+        assert not is_local(listener)
 
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
