@@ -93,7 +93,7 @@ class TurnState:
         for answer in answers:
             if answer.outcome is not Outcome.REPEATED:
                 call = answer.call
-                await self.services.observer.tool_finished(self.context, call.name, call.args, answer.result)
+                await self.services.observer.tool_finished(self.context, call.id, call.name, call.args, answer.result)
         return answers
 
     def go_on(self, answers: Sequence[Answer]) -> Next:

@@ -129,6 +129,7 @@ class Toolbox:
     async def _answer(self, call: Call) -> Answer:
         outcome = Outcome.FAILED
         try:
+            await self._services.observer.tool_started(self._context, call.id, call.name, call.args)
             if call.problem is not None:
                 outcome = Outcome.UNREADABLE
                 raise ToolError("invalid_arguments", call.problem)

@@ -99,7 +99,7 @@ class _Turn:
         tools = Toolbox(await services.tools_for(context), services=services, context=context)
         prompt = system_prompt(
             project=services.settings.system_prompt,
-            sections=services.prompt_sections(context),
+            sections=await services.prompt_sections(context),
             now=datetime.now(tz=UTC).astimezone(),
             with_tools=bool(tools.definitions),
             data=data_outline(await services.managers.view(context.actor), context.text) if tools.definitions else "",

@@ -89,7 +89,12 @@ class Recorder:
         """Remember an accepted message."""
         self.log.append("started")
 
-    async def tool_finished(self, context: TurnContext, name: str, args: Mapping[str, Any], result: Any) -> None:
+    async def tool_started(self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any]) -> None:
+        """Let every tool run."""
+
+    async def tool_finished(
+        self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any], result: Any
+    ) -> None:
         """Remember a tool's result."""
         self.log.append(f"tool {name}")
         self.tools.append((name, args, result))
@@ -162,7 +167,7 @@ class MemoryServices:
         """Offer ``tools``."""
         return self.tools
 
-    def prompt_sections(self, context: TurnContext) -> Sequence[str]:
+    async def prompt_sections(self, context: TurnContext) -> Sequence[str]:
         """Add ``sections``."""
         return self.sections
 

@@ -43,10 +43,15 @@ class Observer:
         )
         await self._tell("gm_chat_turn_started", self._host.turn_started, context)
 
-    async def tool_finished(self, context: TurnContext, name: str, args: Mapping[str, Any], result: Any) -> None:
+    async def tool_started(self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any]) -> None:
+        """Audit the call. Raises if a required sink does not take it: the tool must then not run."""
+        await self._audit.tool_call(context, name, args, call_id=call_id)
+
+    async def tool_finished(
+        self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any], result: Any
+    ) -> None:
         """Send ``chat_tool_called``, and ``chat_mutation_executed`` for a mutation that has an outcome."""
-        await self._audit.tool_call(context, name, args)
-        await self._audit.tool_result(context, name, result)
+        await self._audit.tool_result(context, name, result, call_id=call_id)
         user = context.actor.user
         await self._send(signals.chat_tool_called, user=user, tool_name=name, args=args, result=result)
         if name == "mutate" and isinstance(result, Mapping) and result.get("status") in {"executed", "cancelled"}:

@@ -106,9 +106,11 @@ class Runtime:
             return tools
         return await run_db(self.host.filter_tools, context, tools)
 
-    def prompt_sections(self, context: TurnContext) -> Sequence[str]:
-        """Plugins' sections for the system prompt."""
-        return self.host.prompt_sections(context)
+    async def prompt_sections(self, context: TurnContext) -> Sequence[str]:
+        """Plugins' sections for the system prompt; the hooks run off the event loop."""
+        if not self.host.implementing("gm_chat_system_prompt"):
+            return ()
+        return await run_db(self.host.prompt_sections, context)
 
 
 _lock = threading.Lock()
