@@ -5,33 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from gm_chat.providers.base import TokenUsage
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-    from datetime import datetime
 
-    from gm_chat.engine.events import Error, Event, LoggedEvent
+    from gm_chat.engine.events import Error, Event
     from gm_chat.managers.api import ManagerService
     from gm_chat.plugin.context import Actor, Transport, TurnContext, TurnOutcome
     from gm_chat.plugin.decisions import Action, Decision
     from gm_chat.plugin.specs import ToolSpec
-    from gm_chat.providers.base import CallOptions, ChatEvent, Message, ToolDefinition
+    from gm_chat.providers.base import CallOptions, ChatEvent, Message, TokenUsage, ToolDefinition
 
 __all__ = [
     "ClosedTurn",
-    "ConfirmRequest",
-    "ConfirmationLapsed",
-    "ExpiredMutation",
-    "JoinedTurn",
     "OpenedTurn",
-    "PendingMutation",
-    "Progress",
     "ProviderHandle",
-    "Pulse",
-    "ResumedTurn",
     "StoredMessage",
-    "StoredTurn",
     "TurnObserver",
     "TurnRequest",
     "TurnServices",
@@ -39,36 +27,14 @@ __all__ = [
 ]
 
 
-# --- what clients ask --------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRequest:
-    """A user's message, already validated for shape by a transport codec.
-
-    ``key`` is the client's idempotency key: a second request of the same actor with the same key joins the first
-    one's turn, or is refused if its text is another.
-    """
+    """A user's message, already validated for shape by a transport codec."""
 
     actor: Actor
     text: str
     transport: Transport
     scope: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    key: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmRequest:
-    """A user's word on a pending mutation."""
-
-    actor: Actor
-    confirmation_id: str
-    approved: bool
-    transport: Transport
-    scope: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-
-# --- what a turn leaves ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,50 +52,6 @@ class StoredMessage:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """What a turn has used of its limits; a resumed turn goes on counting from here."""
-
-    rounds: int = 0
-    failed_rounds: int = 0
-    mutations: int = 0
-    usage: TokenUsage = field(default_factory=TokenUsage)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingMutation:
-    """A mutation that waits for its owner's word. ``id`` is the confirmation's, and that of the call it answers.
-
-    ``input`` is exactly what will run; the store keeps its SHA-256 beside it and refuses what no longer matches.
-    """
-
-    id: str
-    mutation: str
-    input: Mapping[str, Any]
-    expires_at: datetime
-    progress: Progress = field(default_factory=Progress)
-    turn_id: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedTurn:
-    """What a turn leaves behind: its messages since it was opened or resumed, its outcome, and its events for replay.
-
-    ``events`` is the whole log, from ``seq`` 1 on. A paused turn has a ``pending`` mutation.
-    """
-
-    turn_id: str
-    conversation_id: str | None
-    messages: Sequence[StoredMessage]
-    outcome: TurnOutcome
-    usage: TokenUsage
-    events: Sequence[Event]
-    pending: PendingMutation | None = None
-
-
-# --- what the store answers --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class OpenedTurn:
     """An accepted turn and the stored messages before it, oldest first, starting at a user message."""
@@ -138,119 +60,28 @@ class OpenedTurn:
     history: Sequence[StoredMessage]
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedTurn:
-    """The turn that an earlier request with the same key and text started; it may have ended."""
-
-    turn_id: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResumedTurn:
-    """A paused turn whose confirmation was claimed for this caller alone.
-
-    ``history`` ends with the assistant's message that holds the pending call; ``events`` is the log so far.
-    """
+class ClosedTurn:
+    """What a turn leaves behind: the messages after the user's, its outcome, and its events for replay."""
 
     turn_id: str
     conversation_id: str | None
-    text: str
-    history: Sequence[StoredMessage]
-    pending: PendingMutation
+    messages: Sequence[StoredMessage]
+    outcome: TurnOutcome
+    usage: TokenUsage
     events: Sequence[Event]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpiredMutation:
-    """A confirmation whose time ran out, ended by whoever got this value: it is handed out once in all processes."""
-
-    turn_id: str
-    conversation_id: str | None
-    actor: Actor
-    text: str
-    pending: PendingMutation
-
-
-@dataclass(frozen=True, slots=True)
-class Pulse:
-    """What other processes want of a running turn: to stop, or that somebody there is following it."""
-
-    cancel: bool = False
-    followed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class StoredTurn:
-    """A turn as any process can read it. ``running`` is false once nothing will be added by itself."""
-
-    running: bool
-    events: Sequence[LoggedEvent]
-
-
-class ConfirmationLapsed(Exception):  # noqa: N818 (not an error: the caller ends the confirmation and goes on)
-    """A confirmation of the actor is past its time and nobody has ended it yet: call :meth:`TurnStore.expire`."""
-
-
 class TurnStore(Protocol):
-    """Keeps conversations. Each method is one hop to the database and as few statements as possible.
+    """Keeps conversations. Each method is one hop to the database and as few statements as possible."""
 
-    Refusals are raised as ``engine.failures.TurnStopped`` with a public code. What is not the actor's own does not
-    exist for it.
-    """
-
-    async def open_turn(self, request: TurnRequest, turn_id: str, *, max_messages: int) -> OpenedTurn | JoinedTurn:
-        """Find or create the actor's conversation, load the window, record the user's message and the turn.
-
-        Refuses with ``turn_in_progress`` while another turn of the actor runs, ``confirmation_pending`` while one waits
-        for its confirmation, ``idempotency_conflict`` for a key that came with another text. Raises
-        :class:`ConfirmationLapsed` when what it waits for is over.
-        """
-        ...
-
-    async def pulse(self, turn_id: str, events: Sequence[Event]) -> Pulse:
-        """Say that the turn is alive and show its log so far to other processes. Called a few times a second."""
+    async def open_turn(self, request: TurnRequest, turn_id: str, *, max_messages: int) -> OpenedTurn:
+        """Find or create the actor's conversation, load the window, record the user's message and the turn."""
         ...
 
     async def close_turn(self, turn: ClosedTurn) -> None:
-        """Record what the turn left. Called exactly once for each opened or resumed turn, cancelled ones included."""
+        """Record what the turn left. Called exactly once for each opened turn, cancelled ones included."""
         ...
-
-    async def claim(self, request: ConfirmRequest, *, max_messages: int, lease_seconds: float) -> ResumedTurn:
-        """Take a pending mutation for execution or rejection: one conditional UPDATE, won by one caller.
-
-        Refuses with ``bad_event`` what is unknown or another's, ``confirmation_unavailable`` what was claimed, resolved
-        or changed; raises :class:`ConfirmationLapsed`. A claim that is not settled within ``lease_seconds`` reads
-        ``unknown`` and is never claimed again.
-        """
-        ...
-
-    async def settle(
-        self, resumed: ResumedTurn, *, state: Literal["executed", "failed", "rejected"], answer: StoredMessage
-    ) -> None:
-        """Record the claimed mutation's outcome and the tool's answer, before anything else happens."""
-        ...
-
-    async def expire(self, actor: Actor | None = None, *, now: datetime | None = None) -> Sequence[ExpiredMutation]:
-        """End confirmations past their time, the actor's or everybody's, and the turns that waited for them.
-
-        The store appends ``tool_result`` (cancelled, ``confirmation_timed_out``) and ``done`` to each turn's log.
-        """
-        ...
-
-    async def pending(self, actor: Actor) -> Sequence[PendingMutation]:
-        """The actor's unresolved confirmations whose time is not over, oldest first."""
-        ...
-
-    async def read_turn(self, turn_id: str, actor: Actor, *, after_seq: int) -> StoredTurn | None:
-        """The actor's turn with its events after ``after_seq``; ``None`` if there is none. Counts as following it."""
-        ...
-
-    async def request_cancel(self, turn_id: str, actor: Actor) -> bool:
-        """Ask whichever process runs the actor's turn to stop it; whether it was running or paused."""
-        ...
-
-
-# --- what a turn takes from outside ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +108,7 @@ class TurnObserver(Protocol):
     async def tool_finished(
         self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any], result: Any
     ) -> None:
-        """A tool gave a result, errors for the model included, or a confirmation ended one without running it."""
+        """A tool ran and gave a result, errors for the model included."""
         ...
 
     async def turn_failed(self, context: TurnContext, error: BaseException, public: Error) -> None:
