@@ -34,6 +34,15 @@ _PLANNED_MESSAGES: Final = {
 PLANNED_REASONS: Final = tuple(_PLANNED_MESSAGES)
 """Why a planned turn ends without an answer. ``rate_limited`` is not among them: a limit is no reason of a plan."""
 
+# What the specification's table lacks: it cancels by closing the socket, denies before there is a turn, knows no
+# idempotency keys, and loses a turn with its process.
+_OWN_MESSAGES: Final = {
+    "cancelled": "The answer was cancelled.",
+    "permission_denied": "You may not use this chat.",
+    "idempotency_conflict": "That key came with another message before. Use a new key for a new message.",
+    "interrupted": "The answer was interrupted and will not be continued. Ask again.",
+}
+
 PUBLIC_MESSAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "bad_message": "The message needs a non-blank text.",
@@ -51,9 +60,10 @@ PUBLIC_MESSAGES: Final[Mapping[str, str]] = MappingProxyType(
         ),
         "chat_error": "The chat could not answer because of an internal problem.",
         **_PLANNED_MESSAGES,
+        **_OWN_MESSAGES,
     }
 )
-"""Every public error code of the specification, with the message that clients may show."""
+"""Every public error code, the specification's and four of our own, with the message that clients may show."""
 
 
 @dataclass(frozen=True)

@@ -5,27 +5,21 @@ from __future__ import annotations
 import logging
 import math
 import uuid
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Self
 
 from gm_chat.engine.events import Error
 from gm_chat.errors import PUBLIC_MESSAGES, planned_public_error
 from gm_chat.providers.base import ProviderError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["CANCELLED", "TurnStopped", "unexpected"]
+__all__ = ["CANCELLED", "INTERRUPTED", "TurnStopped", "unexpected"]
 
 logger = logging.getLogger("gm_chat.engine")
 
-# Two ends that the specification's table lacks: it cancels by closing the socket, and denies before a turn exists.
-_OWN_MESSAGES: Final[Mapping[str, str]] = {
-    "cancelled": "The answer was cancelled.",
-    "permission_denied": "You may not use this chat.",
-}
-
-CANCELLED: Final = Error("cancelled", _OWN_MESSAGES["cancelled"])
+CANCELLED: Final = Error("cancelled", PUBLIC_MESSAGES["cancelled"])
 """The last event of a turn that was cancelled."""
+
+INTERRUPTED: Final = Error("interrupted", PUBLIC_MESSAGES["interrupted"])
+"""The last event of a turn whose process died; whoever notices adds it."""
 
 
 class TurnStopped(Exception):  # noqa: N818 (a decision of ours, not an error: nothing is logged)
@@ -34,8 +28,14 @@ class TurnStopped(Exception):  # noqa: N818 (a decision of ours, not an error: n
     def __init__(self, code: str, **details: Any) -> None:
         """Give the code, and the public fields of the event beside code and message."""
         super().__init__(code)
-        message = _OWN_MESSAGES.get(code) or PUBLIC_MESSAGES[code]
-        self.event: Final = Error(code, message, details)
+        self.event = Error(code, PUBLIC_MESSAGES[code], details)
+
+    @classmethod
+    def with_event(cls, event: Error) -> Self:
+        """Stop with an event that exists already, such as that of :func:`unexpected`."""
+        stopped = cls(event.code)
+        stopped.event = event
+        return stopped
 
 
 def unexpected(error: BaseException, turn_id: str) -> Error:

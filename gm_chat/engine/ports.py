@@ -22,9 +22,11 @@ __all__ = [
     "ClosedTurn",
     "ConfirmRequest",
     "ConfirmationLapsed",
+    "DueSummary",
     "ExpiredMutation",
     "JoinedTurn",
     "OpenedTurn",
+    "PastMessage",
     "PendingMutation",
     "Progress",
     "ProviderHandle",
@@ -32,6 +34,7 @@ __all__ = [
     "ResumedTurn",
     "StoredMessage",
     "StoredTurn",
+    "SummarySource",
     "TurnObserver",
     "TurnRequest",
     "TurnServices",
@@ -88,11 +91,15 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What a turn has used of its limits; a resumed turn goes on counting from here."""
+    """What a turn has used of its limits; a resumed turn goes on counting from here.
+
+    ``seconds`` is the time that it has worked; the time in which it waited for its owner does not count.
+    """
 
     rounds: int = 0
     failed_rounds: int = 0
     mutations: int = 0
+    seconds: float = 0.0
     usage: TokenUsage = field(default_factory=TokenUsage)
 
 
@@ -132,10 +139,51 @@ class ClosedTurn:
 
 @dataclass(frozen=True, slots=True)
 class OpenedTurn:
-    """An accepted turn and the stored messages before it, oldest first, starting at a user message."""
+    """An accepted turn and the stored messages before it, oldest first, starting at a user message.
+
+    ``summary`` tells in short what was said before them; ``due`` is there when it should be extended first.
+    """
 
     conversation_id: str | None
     history: Sequence[StoredMessage]
+    summary: str = ""
+    due: DueSummary | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastMessage:
+    """A stored message as a summary takes it in: long texts are cut, JSON values are text."""
+
+    role: Literal["user", "assistant", "tool"]
+    text: str
+    tool_name: str = ""
+    tool_args: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarySource:
+    """What a summary is made of: the one before it and the messages since, oldest first, bounded in size.
+
+    ``through`` is the id of the last message that the new summary covers. Without ``complete``, older messages were
+    too many and are left out for good.
+    """
+
+    previous: str
+    messages: Sequence[PastMessage]
+    through: int
+    complete: bool = True
+
+
+class DueSummary(Protocol):
+    """A summary that should be extended before the turn goes on; it belongs to one conversation."""
+
+    async def read(self) -> SummarySource:
+        """Load what it is to cover, and note the attempt: the next one waits for ten more messages."""
+        ...
+
+    async def save(self, source: SummarySource, text: str) -> None:
+        """Keep the new summary, unless another one was kept since :meth:`read`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +197,8 @@ class JoinedTurn:
 class ResumedTurn:
     """A paused turn whose confirmation was claimed for this caller alone.
 
-    ``history`` ends with the assistant's message that holds the pending call; ``events`` is the log so far.
+    ``history`` ends with the assistant's message that holds the pending call, and ``summary`` tells what was said
+    before it; ``events`` is the log so far.
     """
 
     turn_id: str
@@ -158,6 +207,7 @@ class ResumedTurn:
     history: Sequence[StoredMessage]
     pending: PendingMutation
     events: Sequence[Event]
+    summary: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +258,10 @@ class TurnStore(Protocol):
         ...
 
     async def pulse(self, turn_id: str, events: Sequence[Event]) -> Pulse:
-        """Say that the turn is alive and show its log so far to other processes. Called a few times a second."""
+        """Say that the turn is alive and show its log so far to other processes. Called a few times a second.
+
+        A stored turn that is not running any more, since it was taken for dead, is told to cancel.
+        """
         ...
 
     async def close_turn(self, turn: ClosedTurn) -> None:
@@ -242,11 +295,17 @@ class TurnStore(Protocol):
         ...
 
     async def read_turn(self, turn_id: str, actor: Actor, *, after_seq: int) -> StoredTurn | None:
-        """The actor's turn with its events after ``after_seq``; ``None`` if there is none. Counts as following it."""
+        """The actor's turn with its events after ``after_seq``; ``None`` if there is none. Counts as following it.
+
+        A running turn whose process died is first ended with :data:`~gm_chat.engine.failures.INTERRUPTED`.
+        """
         ...
 
     async def request_cancel(self, turn_id: str, actor: Actor) -> bool:
-        """Ask whichever process runs the actor's turn to stop it; whether it was running or paused."""
+        """Ask whichever process runs the actor's turn to stop it; whether it was running.
+
+        A paused turn is none of its business: the runner claims its confirmation as rejected.
+        """
         ...
 
 

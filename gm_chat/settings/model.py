@@ -152,6 +152,7 @@ Catalog = Annotated[Mapping[str, Any] | Callable[..., Any] | str | None, PlainVa
 Url = Annotated[str, AfterValidator(_url)]
 PositiveInt = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Grace = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Section(BaseModel, Mapping[str, Any]):
@@ -249,9 +250,11 @@ class ChatSettings(Section):
     allowed_mutations: Names = ()
     confirm_mutations: Names = ()
     confirm_timeout_seconds: Seconds = 30
+    claim_lease_seconds: Seconds = 60
     max_results: PositiveInt = 200
     query_timeout_seconds: Seconds | None = None
     turn_timeout_seconds: Seconds | None = None
+    resume_grace_seconds: Grace = 10
     max_message_characters: PositiveInt = 32_000
     max_retries_per_message: int = 3
     max_mutations_per_message: int = 8
