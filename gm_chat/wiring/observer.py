@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -89,6 +90,14 @@ class Observer:
 
     async def _guard(self, call: Callable[[], Any]) -> None:
         try:
-            await run_db(call)
+            await run_db(_contained, call)
         except Exception:
             logger.exception("telling the observers of a turn failed")
+
+
+def _contained(call: Callable[[], Any]) -> None:
+    """Call the project's own code. What Django's robust dispatch lets pass would cancel the turn, or end the server."""
+    try:
+        call()
+    except (SystemExit, asyncio.CancelledError):
+        logger.exception("an observer of a turn tried to end it")
