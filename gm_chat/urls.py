@@ -1,6 +1,7 @@
 """The chat's URLs, for startup installation and for ``path("chat/", include("gm_chat.urls"))`` alike.
 
-Names: ``gm_chat:chat``, ``gm_chat:stream``, and below ``x/<plugin>/`` what plugins bring, as ``gm_chat:<plugin>:...``.
+Names: ``gm_chat:chat``, ``stream``, ``confirm``, ``cancel``, ``confirmations`` and ``turn_events``, and below
+``x/<plugin>/`` what plugins bring, as ``gm_chat:<plugin>:...``.
 (Specification: "Routes and request contracts".)
 """
 
@@ -48,5 +49,9 @@ def _routes_of(plugin: str, patterns: Iterable[object]) -> Iterator[URLResolver]
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", http.chat, name="chat"),
     path("stream/", sse.stream, name="stream"),
+    path("confirm/", http.confirm, name="confirm"),
+    path("cancel/", http.cancel, name="cancel"),
+    path("confirmations/", http.confirmations, name="confirmations"),
+    path("turns/<str:turn_id>/events", sse.turn_events, name="turn_events"),
     *plugin_routes(),
 ]

@@ -1,62 +1,21 @@
-"""The one wire format: requests' bodies into text, events into JSON. Every transport uses it, and nothing else does.
+"""The one wire format: events into JSON. Every transport uses it, and nothing else does.
 
-(Specification: "Routes and request contracts", "Server event contract".)
+(Specification: "Server event contract".)
 """
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, assert_never
 
-from gm_chat.encoding import jsonable
 from gm_chat.engine.events import ConfirmMutation, Done, Error, Event, LoggedEvent, TextChunk, ToolCall, ToolResult
-from gm_chat.errors import PUBLIC_MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gm_chat.engine.ports import PendingMutation
     from gm_chat.providers.base import TokenUsage
 
-__all__ = ["BadMessage", "envelope", "event_object", "logged_object", "message_text", "usable_text"]
-
-
-class BadMessage(ValueError):  # noqa: N818 - named after its public code
-    """The body is not a message. The words of the exception are fit for the client, and quote nothing of the body."""
-
-    @property
-    def event(self) -> Error:
-        """The event that answers the request."""
-        return Error("bad_message", str(self))
-
-
-def message_text(body: bytes, *, max_characters: int) -> str:
-    """Return the text of ``{"text": "..."}``, or raise :class:`BadMessage` for anything else.
-
-    Unknown keys are ignored.
-    """
-    try:
-        payload = json.loads(body.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise BadMessage("The body is not valid UTF-8.") from None
-    except RecursionError:
-        raise BadMessage("The body is nested too deeply.") from None
-    except ValueError:
-        raise BadMessage('The body is not JSON. Send an object like {"text": "..."}.') from None
-    if not isinstance(payload, dict):
-        raise BadMessage('The body must be a JSON object like {"text": "..."}.')
-    return usable_text(payload.get("text"), max_characters=max_characters)
-
-
-def usable_text(text: object, *, max_characters: int) -> str:
-    """Return ``text`` if it is a message, or raise :class:`BadMessage`.
-
-    NUL and lone surrogates, which no database or provider takes, become U+FFFD.
-    """
-    if not isinstance(text, str) or not text.strip():
-        raise BadMessage(PUBLIC_MESSAGES["bad_message"])
-    if len(text) > max_characters:
-        raise BadMessage(f"The text is longer than the {max_characters} characters that are allowed.")
-    return str(jsonable(text))
+__all__ = ["envelope", "event_object", "logged_object", "pending_object"]
 
 
 def event_object(event: Event) -> dict[str, Any]:
@@ -83,6 +42,17 @@ def event_object(event: Event) -> dict[str, Any]:
 def logged_object(logged: LoggedEvent) -> dict[str, Any]:
     """The public form of an event of a turn: with the turn's id, and its place in the turn's log."""
     return {**event_object(logged.event), "turn_id": logged.turn_id, "seq": logged.seq}
+
+
+def pending_object(pending: PendingMutation) -> dict[str, Any]:
+    """The public form of a mutation that waits for its owner's word: the event's fields, its turn, and until when."""
+    return {
+        "id": pending.id,
+        "mutation": pending.mutation,
+        "input": pending.input,
+        "turn_id": pending.turn_id,
+        "expires_at": pending.expires_at,
+    }
 
 
 def envelope(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -1,0 +1,60 @@
+"""The chat under an ASGI server.
+
+A project without an ASGI module of its own runs ``gm_chat.asgi:application``, with ``DJANGO_SETTINGS_MODULE`` set.
+One that has its own adds the socket to it::
+
+    application = ProtocolTypeRouter({"http": get_asgi_application(), "websocket": websocket_application()})
+
+The project's module is never patched, and none is needed by ``manage.py``: over HTTP the chat works without.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from channels.routing import ProtocolTypeRouter, URLRouter  # type: ignore[import-untyped]  # it has no type hints
+from channels.security.websocket import WebsocketDenier  # type: ignore[import-untyped]  # it has no type hints
+from django.core.asgi import get_asgi_application
+from django.urls import re_path
+
+from gm_chat.routing import websocket_urlpatterns
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+    application: ProtocolTypeRouter
+
+__all__ = ["application", "lifespan", "websocket_application"]
+
+
+def websocket_application() -> Any:
+    """The chat's socket with Django's sessions and users; other paths are refused. Call it once Django is set up."""
+    from channels.auth import AuthMiddlewareStack  # type: ignore[import-untyped]  # as above; it imports models
+
+    return AuthMiddlewareStack(URLRouter([*websocket_urlpatterns, re_path("", WebsocketDenier.as_asgi())]))
+
+
+async def lifespan(
+    scope: MutableMapping[str, Any],
+    receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
+    send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+) -> None:
+    """Let running turns end, or record them as cancelled, before the server stops."""
+    del scope
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    from gm_chat.wiring import get_runtime  # imported here: by now Django is set up
+
+    await get_runtime().runner.wait_closed()
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+def __getattr__(name: str) -> Any:
+    """Build ``application`` when it is first asked for: importing the helper alone sets up nothing."""
+    if name != "application":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    http = get_asgi_application()
+    routes = {"http": http, "websocket": websocket_application(), "lifespan": lifespan}
+    globals()["application"] = built = ProtocolTypeRouter(routes)
+    return built
