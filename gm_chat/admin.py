@@ -14,6 +14,7 @@ from django.db.models import Count
 from django.utils.html import format_html
 
 from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn
+from gm_chat.persistence.lapsed import end_lapsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,20 +130,32 @@ class TurnAdmin(ReadOnly, ModelAdmin):
     date_hierarchy = "created"
     search_fields = ("id",)
     log = indented("events")
-    fields = readonly_fields = ("id", "conversation", "state", "error_code", "created", "finished", "usage", "log")
+    fields = readonly_fields = (
+        "id", "conversation", "state", "error_code", "created", "alive_until", "cancel_requested", "finished", "usage",
+        "log",
+    )  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """A turn whose process died does not read as running: it is ended by whoever looks."""
+        end_lapsed()
+        return super().get_queryset(request)
 
 
 @admin.register(ChatPendingConfirmation)
 class ConfirmationAdmin(ReadOnly, ModelAdmin):
-    """Which changes wait, or waited, for their owner's word."""
+    """Which changes wait, or waited, for their owner's word, and which have an unknown outcome."""
 
-    list_display = ("confirmation_id", "mutation_name", "conversation", "created", "expires_at", "resolved_at")
-    list_filter = ("mutation_name", ("resolved_at", admin.EmptyFieldListFilter))
+    list_display = ("confirmation_id", "mutation_name", "state", "conversation", "created", "expires_at", "resolved_at")
+    list_filter = ("state", "mutation_name")
     list_select_related = ("conversation",)
     ordering = ("-created",)
     search_fields = ("confirmation_id",)
-    arguments = indented("payload")
     fields = readonly_fields = (
-        "confirmation_id", "mutation_name", "conversation", "turn", "arguments", "payload_sha256", "created",
-        "expires_at", "resolved_at",
+        "confirmation_id", "mutation_name", "state", "conversation", "turn", "payload", "payload_sha256", "progress",
+        "created", "expires_at", "lease_until", "resolved_at",
     )  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """A claim whose lease is over reads as unknown: it is stored so by whoever looks."""
+        end_lapsed()
+        return super().get_queryset(request)

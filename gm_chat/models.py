@@ -45,8 +45,11 @@ class ChatConversation(models.Model):
         related_name="+",
         help_text="The last message that the summary covers.",
     )
+    summary_tried_through = models.BigIntegerField(
+        null=True, blank=True, editable=False, help_text="The newest message when a summary was last asked for."
+    )
     created = models.DateTimeField(auto_now_add=True)
-    updated = models.DateTimeField(help_text="When the last turn was accepted; cleanup goes by it.")
+    updated = models.DateTimeField(help_text="When the last message or approval was accepted; cleanup goes by it.")
 
     class Meta:
         verbose_name = "conversation"
@@ -68,28 +71,57 @@ class ChatConversation(models.Model):
 
 
 class ChatTurn(models.Model):
-    """One accepted message and what became of it."""
+    """One accepted message and what became of it.
+
+    ``active_key`` lets the database refuse an owner's second turn, and ``owner_key`` with ``request_key`` a repeated
+    request: both surface as an IntegrityError of the one INSERT that accepts a message.
+    """
 
     class State(models.TextChoices):
-        """``running``, then one of the states of :class:`gm_chat.plugin.TurnOutcome`."""
+        """``running``, then one of the states of :class:`gm_chat.plugin.TurnOutcome`; a paused turn runs again."""
 
         RUNNING = "running"
+        PAUSED = "paused"
         DONE = "done"
         FAILED = "failed"
         CANCELLED = "cancelled"
-        PAUSED = "paused"
 
     id = models.CharField(primary_key=True, max_length=64)
     conversation = models.ForeignKey(ChatConversation, on_delete=models.CASCADE, related_name="turns")
     state = models.CharField(max_length=16, choices=State.choices, default=State.RUNNING)
-    error_code = models.CharField(max_length=64, blank=True, default="")
+    error_code = models.CharField(
+        max_length=64, blank=True, default="", help_text="The public code of a turn that failed."
+    )
     usage = models.JSONField(null=True, blank=True, help_text="Token counts; empty when the provider reported none.")
     events = models.JSONField(default=list, blank=True, help_text="The turn's events in order, for replay.")
+    owner_key = models.CharField(max_length=64, editable=False, help_text="SHA-256 of the actor's key.")
+    active_key = models.CharField(
+        max_length=64,
+        null=True,
+        blank=True,
+        unique=True,
+        editable=False,
+        help_text="The owner's key while the turn is running or paused, else empty.",
+    )
+    alive_until = models.DateTimeField(
+        null=True, blank=True, help_text="A running turn that is not renewed by then has lost its process."
+    )
+    request_key = models.CharField(
+        max_length=64, null=True, blank=True, editable=False, help_text="SHA-256 of the client's idempotency key."
+    )
+    request_sha256 = models.CharField(max_length=64, blank=True, default="", editable=False)
+    cancel_requested = models.BooleanField(default=False)
+    followed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When another process last read the turn for its owner."
+    )
     created = models.DateTimeField(auto_now_add=True)
     finished = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         verbose_name = "turn"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["owner_key", "request_key"], name="gm_chat_turn_request_once")
+        ]
 
     def __str__(self) -> str:
         return f"turn {self.pk} ({self.state})"
@@ -143,14 +175,33 @@ class ChatPendingConfirmation(models.Model):
     unresolved row.
     """
 
+    class State(models.TextChoices):
+        """``pending``, then ``rejected``, ``expired`` or ``claimed``; a claim ends in one of the last three."""
+
+        PENDING = "pending"
+        REJECTED = "rejected"
+        EXPIRED = "expired"
+        CLAIMED = "claimed"
+        EXECUTED = "executed"
+        FAILED = "failed"
+        UNKNOWN = "unknown", "unknown outcome"
+
     id = models.BigAutoField(primary_key=True)
     conversation = models.ForeignKey(ChatConversation, on_delete=models.CASCADE, related_name="confirmations")
     turn = models.ForeignKey(ChatTurn, on_delete=models.CASCADE, related_name="confirmations")
+    owner_key = models.CharField(max_length=64, editable=False, help_text="SHA-256 of the actor's key.")
     confirmation_id = models.CharField(max_length=64)
+    state = models.CharField(max_length=16, choices=State.choices, default=State.PENDING)
     mutation_name = models.CharField(max_length=255)
-    payload = models.JSONField(help_text="The arguments exactly as they will run.")
+    payload = models.TextField(
+        help_text="The arguments exactly as they will run, as JSON text: a JSON column may change numbers."
+    )
     payload_sha256 = models.CharField(max_length=64)
+    progress = models.JSONField(default=dict, help_text="What the turn had used of its limits when it paused.")
     expires_at = models.DateTimeField(db_index=True)
+    lease_until = models.DateTimeField(
+        null=True, blank=True, help_text="A claim without an outcome by then has an unknown one."
+    )
     resolved_at = models.DateTimeField(null=True, blank=True)
     created = models.DateTimeField(auto_now_add=True)
 
@@ -159,6 +210,7 @@ class ChatPendingConfirmation(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["conversation", "confirmation_id"], name="gm_chat_confirmation_once")
         ]
+        indexes: ClassVar = [models.Index(fields=["owner_key", "confirmation_id"], name="gm_chat_confirmation_owner")]
 
     def __str__(self) -> str:
-        return f"confirmation {self.confirmation_id} of {self.mutation_name}"
+        return f"confirmation {self.confirmation_id} of {self.mutation_name} ({self.state})"

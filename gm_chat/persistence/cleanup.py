@@ -1,14 +1,16 @@
-"""What ``chat_cleanup`` deletes: conversations that nobody continues, confirmations that nobody can answer."""
+"""What ``chat_cleanup`` deletes: conversations that nobody continues, confirmations that have their outcome."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db import router, transaction
+from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from gm_chat.models import ChatConversation, ChatPendingConfirmation
+from gm_chat.persistence.database import chat_database
+from gm_chat.persistence.lapsed import end_lapsed
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,19 +32,24 @@ class Pruned:
 
 
 def prune(*, stale_before: datetime, now: datetime, dry_run: bool = False, batch_size: int = BATCH_SIZE) -> Pruned:
-    """Delete conversations without a turn since ``stale_before``, and confirmations resolved or expired at ``now``.
+    """Delete conversations without activity since ``stale_before``, and the others' confirmations with an outcome.
+
+    Confirmations that wait, or whose outcome is unknown, stay as long as their conversation. Those past ``now`` count
+    in a dry run; otherwise whoever calls has ended them before (``TurnStore.expire``), so that somebody is told.
 
     Each batch is a transaction of its own, so that a large clean-up never holds a lock for long. A conversation that
     is continued meanwhile survives. Source: specification, "Persistence and cleanup".
     """
-    database = router.db_for_write(ChatConversation)
+    database = chat_database()
     stale = ChatConversation.objects.using(database).filter(updated__lt=stale_before)
-    finished = ChatPendingConfirmation.objects.using(database).filter(
-        Q(resolved_at__isnull=False) | Q(expires_at__lte=now), conversation__updated__gte=stale_before
-    )
+    state = ChatPendingConfirmation.State
+    resolved = Q(state__in=(state.EXECUTED, state.FAILED, state.REJECTED, state.EXPIRED))
+    expired = Q(state=state.PENDING, expires_at__lte=now)
+    fresh = ChatPendingConfirmation.objects.using(database).filter(conversation__updated__gte=stale_before)
     if dry_run:
-        return Pruned(stale.count(), finished.count())
-    return Pruned(_in_batches(stale, batch_size), _in_batches(finished, batch_size))
+        return Pruned(stale.count(), fresh.filter(resolved | expired).count())
+    end_lapsed()
+    return Pruned(_in_batches(stale, batch_size), _in_batches(fresh.filter(resolved), batch_size))
 
 
 def _in_batches(rows: QuerySet[Any], batch_size: int) -> int:

@@ -1,40 +1,45 @@
 """Turns and their conversations in Django's database: the engine's :class:`~gm_chat.engine.ports.TurnStore`.
 
-A text-only turn costs seven statements, four when it is accepted and three at its end, each group in one transaction
-and one hop to a database thread. Both groups begin with an UPDATE: it takes the row's lock before anything is read,
-so that on SQLite a deferred transaction never has to upgrade a read lock ("database is locked").
+Here are the hops to the database threads, and what happens where the tables are missing; what each method does in the
+database lies in ``opening``, ``closing``, ``confirmations`` and ``following``. A text-only turn costs seven
+statements, four when it is accepted and three at its end, each group in one transaction.
 """
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from django.db import IntegrityError, OperationalError, ProgrammingError, connections, router, transaction
-from django.db.models import Max
+from django.db import OperationalError, ProgrammingError, connections
 from django.utils import timezone
 
-from gm_chat.engine.history import window
-from gm_chat.engine.ports import OpenedTurn, StoredMessage
-from gm_chat.models import ChatConversation, ChatMessage, ChatTurn
+from gm_chat.engine.failures import TurnStopped
+from gm_chat.engine.memory_store import ALIVE_SECONDS, MemoryTurnStore
+from gm_chat.engine.ports import JoinedTurn, OpenedTurn, Pulse
+from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn
+from gm_chat.persistence import closing, confirmations, following, opening
+from gm_chat.persistence.database import chat_database
 from gm_chat.persistence.owner import owner_of
-from gm_chat.persistence.rows import (
-    MESSAGE_COLUMNS,
-    message_from_row,
-    message_values,
-    pack_event,
-    pack_usage,
-)
 from gm_chat.persistence.threads import run_db
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
 
-    from django.db.models import QuerySet
-
-    from gm_chat.engine.ports import ClosedTurn, TurnRequest
-    from gm_chat.persistence.owner import Owner
+    from gm_chat.engine.events import Event
+    from gm_chat.engine.ports import (
+        ClosedTurn,
+        ConfirmRequest,
+        ExpiredMutation,
+        PendingMutation,
+        ResumedTurn,
+        StoredMessage,
+        StoredTurn,
+        TurnRequest,
+    )
+    from gm_chat.plugin.context import Actor
 
 __all__ = ["DjangoTurnStore"]
 
@@ -42,21 +47,28 @@ T = TypeVar("T")
 
 logger = logging.getLogger("gm_chat.persistence")
 
-_TABLES: Final = frozenset(model._meta.db_table for model in (ChatConversation, ChatMessage, ChatTurn))
-_NOTHING: Final = OpenedTurn(None, ())
+_TABLES: Final = frozenset(
+    model._meta.db_table for model in (ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn)
+)
 
 
 class DjangoTurnStore:
     """Keeps the turns of users and sessions; an actor with neither gets turns that leave nothing behind.
 
-    Where the chat's tables do not exist, turns run without persistence, and the log says so once.
+    Where the chat's tables do not exist, turns live in this process's memory while they run or wait, and the log says
+    so once. ``summarize_after`` is the setting of that name; without it no summary is ever due. ``alive_seconds`` is
+    how long after its start or its last pulse a running turn counts as alive.
     """
 
-    def __init__(self) -> None:
-        """Hold no state but whether the log knows of missing tables."""
+    def __init__(self, *, summarize_after: int | None = None, alive_seconds: float = ALIVE_SECONDS) -> None:
+        """Hold no state but what there are no rows for."""
+        self._summarize_after = summarize_after
+        self._alive_seconds = alive_seconds
+        self._memory = MemoryTurnStore(remember=False)
+        self._without_rows: set[str] = set()
         self._said_tables_are_missing = False
 
-    async def open_turn(self, request: TurnRequest, turn_id: str, *, max_messages: int) -> OpenedTurn:
+    async def open_turn(self, request: TurnRequest, turn_id: str, *, max_messages: int) -> OpenedTurn | JoinedTurn:
         """Record the message and its turn; return the window of at most ``max_messages`` rows before it.
 
         The window starts at a user's message. When the newest turn alone is longer than the window, it is returned
@@ -64,20 +76,113 @@ class DjangoTurnStore:
         """
         owner = owner_of(request.actor)
         if owner is None:
-            return _NOTHING
-        work = partial(_open, owner, request, turn_id, max_messages)
-        return await run_db(self._unless_tables_are_missing, work, _NOTHING)
+            self._without_rows.add(turn_id)
+            return OpenedTurn(None, ())
+        opened = await self._run(
+            partial(
+                opening.open_turn,
+                owner,
+                request,
+                turn_id,
+                max_messages=max_messages,
+                summarize_after=self._summarize_after,
+                alive_seconds=self._alive_seconds,
+            )
+        )
+        if opened is not None:
+            return opened
+        remembered = await self._memory.open_turn(request, turn_id, max_messages=max_messages)
+        if isinstance(remembered, JoinedTurn):
+            return remembered
+        self._without_rows.add(turn_id)
+        return replace(remembered, conversation_id=None)
+
+    async def pulse(self, turn_id: str, events: Sequence[Event]) -> Pulse:
+        """Renew the turn and its log, and read what others want of it."""
+        if turn_id in self._without_rows:
+            return await self._memory.pulse(turn_id, events)
+        return await self._run(partial(following.pulse, turn_id, events, alive_seconds=self._alive_seconds)) or Pulse()
 
     async def close_turn(self, turn: ClosedTurn) -> None:
         """Record the turn's messages, outcome, usage and events. A turn that is not running is left as it is."""
-        if turn.conversation_id is not None:
-            await run_db(self._unless_tables_are_missing, partial(_close, turn, int(turn.conversation_id)), None)
+        if turn.turn_id in self._without_rows:
+            self._without_rows.discard(turn.turn_id)
+            await self._memory.close_turn(turn)
+        else:
+            await self._run(partial(closing.close_turn, turn))
 
-    def _unless_tables_are_missing(self, work: Callable[[], T], otherwise: T) -> T:
+    async def claim(self, request: ConfirmRequest, *, max_messages: int, lease_seconds: float) -> ResumedTurn:
+        """Take a pending mutation, and let its turn run again."""
+        owner = owner_of(request.actor)
+        if owner is None:
+            raise TurnStopped("bad_event")
+        resumed = await self._run(
+            partial(
+                confirmations.claim,
+                owner,
+                request,
+                max_messages=max_messages,
+                lease_seconds=lease_seconds,
+                alive_seconds=self._alive_seconds,
+            )
+        )
+        if resumed is not None:
+            return resumed
+        remembered = await self._memory.claim(request, max_messages=max_messages, lease_seconds=lease_seconds)
+        self._without_rows.add(remembered.turn_id)
+        return replace(remembered, conversation_id=None)
+
+    async def settle(
+        self, resumed: ResumedTurn, *, state: Literal["executed", "failed", "rejected"], answer: StoredMessage
+    ) -> None:
+        """Record the outcome of a claim and the answer to the call; an outcome that comes late is taken too."""
+        if resumed.turn_id in self._without_rows:
+            await self._memory.settle(resumed, state=state, answer=answer)
+        else:
+            await self._run(partial(confirmations.settle, resumed, state=state, answer=answer))
+
+    async def expire(self, actor: Actor | None = None, *, now: datetime | None = None) -> Sequence[ExpiredMutation]:
+        """End confirmations whose time is over; each is handed out once, whichever process asks."""
+        now = timezone.now() if now is None else now
+        owner = None if actor is None else owner_of(actor)
+        if actor is not None and owner is None:
+            return ()
+        expired = await self._run(partial(confirmations.expire, actor, owner, now))
+        return await self._memory.expire(actor, now=now) if expired is None else expired
+
+    async def pending(self, actor: Actor) -> Sequence[PendingMutation]:
+        """The actor's confirmations that can still be given, oldest first."""
+        owner = owner_of(actor)
+        if owner is None:
+            return ()
+        waiting = await self._run(partial(confirmations.pending, owner))
+        return await self._memory.pending(actor) if waiting is None else waiting
+
+    async def read_turn(self, turn_id: str, actor: Actor, *, after_seq: int) -> StoredTurn | None:
+        """The actor's turn as its process last showed it, at most a pulse ago."""
+        owner = owner_of(actor)
+        if owner is None:
+            return None
+        found = await self._run(partial(following.read_turn, owner, turn_id, after_seq=after_seq))
+        return found or await self._memory.read_turn(turn_id, actor, after_seq=after_seq)
+
+    async def request_cancel(self, turn_id: str, actor: Actor) -> bool:
+        """Leave word for the next pulse of the process that runs the turn."""
+        owner = owner_of(actor)
+        if owner is None:
+            return False
+        asked = await self._run(partial(following.request_cancel, owner, turn_id))
+        return asked or await self._memory.request_cancel(turn_id, actor)
+
+    async def _run(self, work: Callable[[], T]) -> T | None:
+        """Do the work in a database thread; ``None`` if that cannot be, since tables are missing."""
+        return await run_db(self._unless_tables_are_missing, work)
+
+    def _unless_tables_are_missing(self, work: Callable[[], T]) -> T | None:
         try:
             return work()
         except (OperationalError, ProgrammingError):
-            connection = connections[_database()]
+            connection = connections[chat_database()]
             missing = _TABLES.difference(connection.introspection.table_names())
             if not missing:
                 raise
@@ -88,87 +193,4 @@ class DjangoTurnStore:
                     connection.alias,
                     ", ".join(sorted(missing)),
                 )
-            return otherwise
-
-
-def _database() -> str:
-    return router.db_for_write(ChatConversation)
-
-
-def _open(owner: Owner, request: TurnRequest, turn_id: str, max_messages: int) -> OpenedTurn:
-    database = _database()
-    try:
-        return _accept(database, owner, request, turn_id, max_messages)
-    except IntegrityError:
-        # Most likely the owner's other first message created the conversation between our look and our insert. Once
-        # more from the start, and not from a savepoint: on MariaDB the losers of a race keep shared locks on the
-        # winner's row until they roll back, and would deadlock over it.
-        return _accept(database, owner, request, turn_id, max_messages)
-
-
-def _accept(database: str, owner: Owner, request: TurnRequest, turn_id: str, max_messages: int) -> OpenedTurn:
-    with transaction.atomic(using=database):
-        conversation_id, newest_id, history = _enter(database, owner, max_messages)
-        turn = ChatTurn(pk=turn_id, conversation_id=conversation_id)
-        turn.save(using=database, force_insert=True)
-        values = message_values(StoredMessage(role="user", content=request.text))
-        message = ChatMessage(conversation_id=conversation_id, turn=turn, parent_id=newest_id, **values)
-        message.save(using=database, force_insert=True)
-    return OpenedTurn(str(conversation_id), history)
-
-
-def _enter(database: str, owner: Owner, max_messages: int) -> tuple[int, int | None, Sequence[StoredMessage]]:
-    """Find the owner's current conversation or create it; return its id, its newest message's id and the window."""
-    current = ChatConversation.objects.using(database).filter(current_key=owner.current_key)
-    now = timezone.now()
-    if not current.update(updated=now):
-        created = ChatConversation(
-            user_id=owner.user_id, session_key=owner.session_key, current_key=owner.current_key, updated=now
-        )
-        created.save(using=database, force_insert=True)
-        return created.pk, None, ()
-    messages = ChatMessage.objects.using(database).filter(conversation_id=current.values("pk")[:1])
-    return _window(messages, max_messages) or (current.values_list("pk", flat=True).get(), None, ())
-
-
-def _window(messages: QuerySet[ChatMessage], limit: int) -> tuple[int, int, Sequence[StoredMessage]] | None:
-    newest_first = messages.order_by("-pk").values("pk", "conversation_id", *MESSAGE_COLUMNS)
-    # One row is read even when no history is wanted: it tells where the conversation stands.
-    rows = list(newest_first[: max(limit, 1)])
-    if not rows:
-        return None
-    conversation_id, newest_id = rows[0]["conversation_id"], rows[0]["pk"]
-    if limit < 1:
-        return conversation_id, newest_id, ()
-    if all(row["role"] != ChatMessage.Role.USER for row in rows):
-        last_question = messages.filter(role=ChatMessage.Role.USER).aggregate(last=Max("pk"))["last"]
-        rows = list(newest_first.filter(pk__gte=last_question)) if last_question is not None else []
-    history = window([message_from_row(row) for row in reversed(rows)], limit)
-    return conversation_id, newest_id, tuple(history)
-
-
-def _close(turn: ClosedTurn, conversation_id: int) -> None:
-    database = _database()
-    with transaction.atomic(using=database):
-        running = ChatTurn.objects.using(database).filter(pk=turn.turn_id, state=ChatTurn.State.RUNNING)
-        ended: dict[str, Any] = {
-            "state": turn.outcome.state,
-            "error_code": turn.outcome.code or "",
-            "usage": pack_usage(turn.usage),
-            "events": [pack_event(event) for event in turn.events],
-            "finished": timezone.now(),
-        }
-        if not running.update(**ended):
-            logger.warning("Turn %r was not running any more: its end as %r is dropped.", turn.turn_id, ended["state"])
-            return
-        if not turn.messages:
-            return
-        messages = ChatMessage.objects.using(database)
-        question = messages.filter(conversation_id=conversation_id, turn_id=turn.turn_id, role=ChatMessage.Role.USER)
-        parent_id = question.values_list("pk", flat=True).first()
-        messages.bulk_create(
-            ChatMessage(
-                conversation_id=conversation_id, turn_id=turn.turn_id, parent_id=parent_id, **message_values(message)
-            )
-            for message in turn.messages
-        )
+            return None

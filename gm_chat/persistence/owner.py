@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from gm_chat.plugin.context import Actor
+from gm_chat.persistence.rows import sha256_hex
+from gm_chat.plugin.context import Actor
 
-__all__ = ["Owner", "owner_of"]
+if TYPE_CHECKING:
+    from gm_chat.models import ChatConversation
+
+__all__ = ["Owner", "actor_of", "owner_of"]
 
 SESSION_KEY_LENGTH: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner's columns in a conversation row, and the value of ``current_key`` in the current one."""
+    """The owner's columns in a conversation row, and the digest that stands for the owner everywhere else.
+
+    ``key`` is the ``current_key`` of the current conversation and the ``owner_key`` of turns and confirmations.
+    """
 
     user_id: str | None
     session_key: str | None
-    current_key: str
+    key: str
 
 
 def owner_of(actor: Actor) -> Owner | None:
@@ -28,12 +33,15 @@ def owner_of(actor: Actor) -> Owner | None:
     if actor.user_id is None and not actor.session_key:
         return None
     # A digest has one length and one case: MariaDB compares text without regard to case, users' ids may differ by it.
-    current_key = _sha256(actor.key)
+    key = sha256_hex(actor.key)
     if actor.user_id is not None:
-        return Owner(actor.user_id, None, current_key)
-    key = actor.session_key or ""
-    return Owner(None, key if len(key) <= SESSION_KEY_LENGTH else _sha256(key), current_key)
+        return Owner(actor.user_id, None, key)
+    session = actor.session_key or ""
+    return Owner(None, session if len(session) <= SESSION_KEY_LENGTH else sha256_hex(session), key)
 
 
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def actor_of(conversation: ChatConversation) -> Actor:
+    """The owner as an actor, as far as the row knows: no address, and of a long session key the digest."""
+    if conversation.user is not None:
+        return Actor(user_id=str(conversation.user.pk), user=conversation.user)
+    return Actor(session_key=conversation.session_key)

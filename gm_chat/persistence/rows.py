@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from gm_chat.encoding import jsonable
+from gm_chat.encoding import canonical_json, jsonable
 from gm_chat.engine.events import ConfirmMutation, Done, Error, Event, TextChunk, ToolCall, ToolResult
-from gm_chat.engine.ports import StoredMessage
+from gm_chat.engine.ports import Progress, StoredMessage
 from gm_chat.providers.base import TokenUsage
 
 if TYPE_CHECKING:
@@ -18,8 +20,13 @@ __all__ = [
     "message_from_row",
     "message_values",
     "pack_event",
+    "pack_input",
+    "pack_progress",
     "pack_usage",
+    "sha256_hex",
     "unpack_event",
+    "unpack_input",
+    "unpack_progress",
 ]
 
 MESSAGE_COLUMNS: Final = (
@@ -56,6 +63,38 @@ def message_from_row(row: Mapping[str, Any]) -> StoredMessage:
 def pack_usage(usage: TokenUsage) -> dict[str, Any] | None:
     """Token counts as stored; ``None`` when the provider reported none, since zero would read as "free"."""
     return asdict(usage) if usage.reported else None
+
+
+def pack_progress(progress: Progress) -> dict[str, Any]:
+    """What a turn had used of its limits, as stored."""
+    return asdict(progress)
+
+
+def unpack_progress(stored: Mapping[str, Any]) -> Progress:
+    """The progress that :func:`pack_progress` stored."""
+    return Progress(**{**stored, "usage": TokenUsage(**stored["usage"])})
+
+
+def pack_input(arguments: Mapping[str, Any]) -> tuple[str, str]:
+    """A mutation's arguments as the text that is stored, and the text's SHA-256.
+
+    Text, since a JSON column may change numbers: PostgreSQL's makes an integer of ``1e16``.
+    """
+    text = canonical_json(arguments)
+    return text, sha256_hex(text)
+
+
+def unpack_input(text: str, sha256: str) -> dict[str, Any] | None:
+    """The arguments that :func:`pack_input` stored, or ``None`` if the text is not what was stored then."""
+    if sha256_hex(text) != sha256:
+        return None
+    arguments: dict[str, Any] = json.loads(text)
+    return arguments
+
+
+def sha256_hex(text: str) -> str:
+    """The digest of any text, one with lone surrogates included."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def pack_event(event: Event) -> dict[str, Any]:

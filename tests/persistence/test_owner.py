@@ -14,12 +14,12 @@ def test_a_user_owns_whatever_the_session() -> None:
     first, second = owner_of(Actor(user_id="7", session_key="a")), owner_of(Actor(user_id="7", session_key="b"))
     assert first == second
     assert first is not None
-    assert (first.user_id, first.session_key, len(first.current_key)) == ("7", None, 64)
+    assert (first.user_id, first.session_key, len(first.key)) == ("7", None, 64)
 
 
 def test_keys_that_differ_by_case_or_kind_are_different() -> None:
     actors = [Actor(user_id="bob"), Actor(user_id="Bob"), Actor(session_key="bob"), Actor(session_key="Bob")]
-    assert len({owner.current_key.lower() for actor in actors if (owner := owner_of(actor))}) == 4
+    assert len({owner.key.lower() for actor in actors if (owner := owner_of(actor))}) == 4
 
 
 def test_a_session_key_up_to_the_columns_length_stays_readable() -> None:

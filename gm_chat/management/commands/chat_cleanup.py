@@ -1,4 +1,4 @@
-"""``manage.py chat_cleanup``: delete conversations older than ``ttl_hours``, and finished confirmations."""
+"""``manage.py chat_cleanup``: end what waited too long, delete conversations older than ``ttl_hours``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import argparse
 from datetime import timedelta
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from gm_chat.persistence.cleanup import BATCH_SIZE, prune
-from gm_chat.settings import get_chat_settings
+from gm_chat.wiring import get_runtime
 
 __all__ = ["Command"]
 
@@ -28,9 +29,12 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_args: Any, dry_run: bool, batch_size: int, **_options: Any) -> None:
-        """Prune, and say how much."""
+        """End expired confirmations as a turn would, so that signals and audit hear of it; prune; say how much."""
+        runtime = get_runtime()
         now = timezone.now()
-        ttl_hours = get_chat_settings().ttl_hours
+        if not dry_run:
+            async_to_sync(runtime.runner.expire)()
+        ttl_hours = runtime.settings.ttl_hours
         pruned = prune(stale_before=now - timedelta(hours=ttl_hours), now=now, dry_run=dry_run, batch_size=batch_size)
         self.stdout.write(
             f"{'Would delete' if dry_run else 'Deleted'} {pruned.conversations} conversations without a turn for "
