@@ -5,13 +5,17 @@ from __future__ import annotations
 import logging
 import math
 import uuid
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from gm_chat.engine.events import Error
 from gm_chat.errors import PUBLIC_MESSAGES, planned_public_error
 from gm_chat.providers.base import ProviderError
 
-__all__ = ["CANCELLED", "INTERRUPTED", "TurnStopped", "unexpected"]
+if TYPE_CHECKING:
+    from gm_chat.engine.ports import TurnObserver
+    from gm_chat.plugin.context import TurnContext
+
+__all__ = ["CANCELLED", "INTERRUPTED", "TurnStopped", "report", "unexpected"]
 
 logger = logging.getLogger("gm_chat.engine")
 
@@ -51,3 +55,13 @@ def unexpected(error: BaseException, turn_id: str) -> Error:
     if isinstance(error, ProviderError) and error.retry_after is not None:
         details["retry_after_seconds"] = math.ceil(error.retry_after)
     return Error(public.code, public.message, details)
+
+
+async def report(observer: TurnObserver, context: TurnContext, error: BaseException) -> Error:
+    """Tell log and observer of an exception that nobody decided on, and return what the client is told."""
+    public = unexpected(error, context.turn_id)
+    try:
+        await observer.turn_failed(context, error, public)
+    except Exception:
+        logger.exception("the observer of turn %s failed", context.turn_id)
+    return public

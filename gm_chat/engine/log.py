@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gm_chat.engine.events import ConfirmMutation, Event, LoggedEvent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Iterable, Sequence
 
 __all__ = ["EventLog"]
 
@@ -16,13 +16,15 @@ __all__ = ["EventLog"]
 class EventLog:
     """Events of one turn in order, numbered from 1. Any number of readers, each from where it likes.
 
-    Readers and writer share one event loop, except that a finished log can be read from anywhere.
+    Readers and writer share one event loop, except that a finished log can be read from anywhere. A turn that is
+    taken up after a pause gets a new log, which begins with the ``events`` of the old one.
     """
 
-    def __init__(self, turn_id: str) -> None:
-        """Start empty."""
+    def __init__(self, turn_id: str, events: Iterable[Event] = ()) -> None:
+        """Start empty, or with what came before a pause."""
         self.turn_id = turn_id
-        self._events: list[LoggedEvent] = []
+        self._events = [LoggedEvent(turn_id, seq, event) for seq, event in enumerate(events, 1)]
+        self._began_with = len(self._events)
         self._grown = asyncio.Event()
 
     def __len__(self) -> int:
@@ -30,13 +32,23 @@ class EventLog:
         return len(self._events)
 
     @property
+    def events(self) -> Sequence[Event]:
+        """The events so far, as they were added."""
+        return [logged.event for logged in self._events]
+
+    @property
     def is_finished(self) -> bool:
         """Whether the last event ended the stream: done, failed, or paused for a confirmation."""
-        return bool(self._events) and self._events[-1].is_last
+        return len(self._events) > self._began_with and self._events[-1].is_last
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the stream ended for a confirmation."""
+        return self.is_finished and isinstance(self._events[-1].event, ConfirmMutation)
 
     def append(self, event: Event) -> LoggedEvent:
-        """Add an event and wake the readers. Only a pause may be followed by more."""
-        if self.is_finished and not isinstance(self._events[-1].event, ConfirmMutation):
+        """Add an event and wake the readers."""
+        if self.is_finished:
             raise RuntimeError(f"turn {self.turn_id!r} has ended: {event!r} cannot follow {self._events[-1].event!r}")
         logged = LoggedEvent(self.turn_id, len(self._events) + 1, event)
         self._events.append(logged)
@@ -46,7 +58,7 @@ class EventLog:
         return logged
 
     async def read(self, after_seq: int = 0) -> AsyncGenerator[LoggedEvent, None]:
-        """Yield the events with a ``seq`` above ``after_seq``, past ones first, up to one that ends the stream."""
+        """Yield the events with a ``seq`` above ``after_seq``, past ones first, up to the one that ends the stream."""
         if after_seq < 0:
             raise ValueError(f"after_seq must be 0 or a seq that was received, got {after_seq!r}")
         position = after_seq
@@ -55,8 +67,6 @@ class EventLog:
                 logged = self._events[position]
                 position += 1
                 yield logged
-                if logged.is_last:
-                    return
             if self.is_finished:
                 return
             await self._grown.wait()

@@ -6,39 +6,71 @@ import asyncio
 import time
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from gm_chat.engine.failures import CANCELLED, unexpected
-from gm_chat.engine.log import EventLog
-from gm_chat.engine.turn import run_turn
+from gm_chat.engine.admission import accept, expire, resume
+from gm_chat.engine.failures import CANCELLED, TurnStopped, unexpected
+from gm_chat.engine.following import UnknownTurnError, follow_store
+from gm_chat.engine.ports import ConfirmRequest, JoinedTurn
+from gm_chat.engine.turn import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 
     from gm_chat.engine.events import LoggedEvent
-    from gm_chat.engine.ports import TurnRequest, TurnServices
+    from gm_chat.engine.log import EventLog
+    from gm_chat.engine.ports import ExpiredMutation, PendingMutation, Pulse, TurnRequest, TurnServices
     from gm_chat.engine.state import Loop
+    from gm_chat.plugin.context import Actor
 
 __all__ = ["TurnRunner", "UnknownTurnError"]
 
+T = TypeVar("T")
 
-class UnknownTurnError(LookupError):
-    """No such turn runs in this process, and none that ended recently has the id."""
+UNCLAIMED_SECONDS: Final = 5.0
+"""How long a turn runs at most, whatever the grace period, for a client that never came to follow it."""
+
+FOLLOWED_ELSEWHERE_SECONDS: Final = 1.0
+"""How long a sign of a follower in another process counts; such a follower gives one four times a second."""
+
+STOP_SECONDS: Final = 10.0
+"""How long ``cancel`` waits for a turn to be closed. A write that has begun gets five of them."""
 
 
 @dataclass(slots=True)
 class _Run:
-    log: EventLog
+    turn: Turn
     task: asyncio.Task[None]
     loop: asyncio.AbstractEventLoop
+    followers: int = 0
+    followed_elsewhere_at: float = float("-inf")
+    alone: asyncio.TimerHandle | None = None
+    stopping: bool = False
     ended_at: float | None = None
+
+    @property
+    def log(self) -> EventLog:
+        return self.turn.log
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it ended for good: a pause may be taken up again, perhaps by another process."""
+        return self.ended_at is not None and not self.log.is_paused
+
+    def stop(self) -> None:
+        """Cancel the turn, once: a second cancellation would tear a close or a write that the first one waits for."""
+        if not self.stopping:
+            self.stopping = True
+            self.task.cancel()
 
 
 class TurnRunner:
-    """Starts turns, lets any number of subscribers follow them, cancels them.
+    """Starts turns, takes paused ones up again, lets any number of subscribers follow them, cancels them.
 
     Serves a long-lived event loop (ASGI) and one loop per request (WSGI), where the view that starts a turn must
-    follow it to its end. Logs of ended turns are kept for ``keep_seconds``, at most ``keep_turns`` of them.
+    follow it to its end. Logs of ended turns are kept for ``keep_seconds``, at most ``keep_turns`` of them. Turns
+    that run elsewhere are followed and cancelled through the store.
     """
 
     def __init__(
@@ -57,68 +89,189 @@ class TurnRunner:
         self._keep_turns = keep_turns
         self._clock = clock
         self._runs: dict[str, _Run] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # --- what users ask -------------------------------------------------------------------------------------------
 
     async def start(self, request: TurnRequest) -> str:
-        """Start a turn and return its id; its events are in its log from the first one on."""
+        """Have a message accepted, and return the id of its turn, which runs from now on; follow it at once.
+
+        A repeated request returns the id of the turn that it joins. Raises
+        :class:`~gm_chat.engine.failures.TurnStopped` where no turn comes of it: its ``event`` is the whole answer.
+        A caller that is cancelled meanwhile leaves a turn that nobody follows.
+        """
         self._forget_old()
-        turn_id = self._services.new_id()
-        log = EventLog(turn_id)
-        task = asyncio.create_task(self._drive(request, log), name=f"gm-chat-turn-{turn_id}")
-        run = self._runs[turn_id] = _Run(log, task, asyncio.get_running_loop())
-        task.add_done_callback(lambda _: self._ended(run))
-        return turn_id
+        admitted = await self._admit(accept(self._services, request))
+        return admitted.turn_id if isinstance(admitted, JoinedTurn) else admitted.context.turn_id
 
-    def subscribe(self, turn_id: str, after_seq: int = 0) -> AsyncGenerator[LoggedEvent, None]:
-        """Follow a turn: its events after ``after_seq``, up to its end. Leaving early does not disturb the turn."""
-        return self._find(turn_id).log.read(after_seq)
+    async def confirm(self, request: ConfirmRequest) -> tuple[str, int]:
+        """Take a paused turn up with its user's word; return its id and the ``seq`` after which it goes on.
 
-    async def cancel(self, turn_id: str) -> bool:
-        """Stop a turn and wait until it is closed. Returns whether it was still running; unknown ids are not."""
+        Raises :class:`~gm_chat.engine.failures.TurnStopped` where the word comes to nothing: ``bad_event``,
+        ``confirmation_unavailable``.
+        """
+        turn = await self._admit(resume(self._services, request))
+        return turn.context.turn_id, turn.resumed_after
+
+    async def subscribe(self, turn_id: str, after_seq: int = 0, *, actor: Actor) -> AsyncGenerator[LoggedEvent, None]:
+        """Follow the actor's turn: its events after ``after_seq``, up to its end or pause.
+
+        Leaving early starts the grace period, if nobody else follows; close the generator with ``aclosing``. The
+        first step raises :class:`UnknownTurnError` for a turn that is not the actor's, or not known any more.
+        """
         run = self._runs.get(turn_id)
-        if run is None or run.task.done():
+        if run is not None and run.turn.context.actor.key != actor.key:
+            raise UnknownTurnError(turn_id)
+        here = run is not None and (run.is_over or (run.ended_at is None and run.loop is asyncio.get_running_loop()))
+        if run is None or not here:
+            source = follow_store(self._services.store, turn_id, after_seq, actor)
+        else:
+            source = self._follow(run, after_seq)
+        async with aclosing(source) as events:
+            async for logged in events:
+                yield logged
+
+    async def cancel(self, turn_id: str, *, actor: Actor) -> bool:
+        """Stop the actor's turn, wherever it runs; return whether there was anything to stop.
+
+        A turn of this event loop is closed when this returns. A paused one ends too, its mutation rejected.
+        """
+        run = self._runs.get(turn_id)
+        if run is not None and run.turn.context.actor.key != actor.key:
             return False
-        await self._stop(run)
-        return True
+        if run is not None and run.ended_at is None and not run.loop.is_closed():
+            await self._stop(run)
+            if not run.log.is_paused:
+                return True
+        return await self._reject(turn_id, actor) or await self._services.store.request_cancel(turn_id, actor)
+
+    async def pending(self, actor: Actor) -> Sequence[PendingMutation]:
+        """The mutations that wait for the actor's word, oldest first."""
+        return await self._services.store.pending(actor)
+
+    async def expire(self, actor: Actor | None = None) -> Sequence[ExpiredMutation]:
+        """End the confirmations, the actor's or everybody's, whose time is over, with the turns that wait for them.
+
+        Returns those that this call ended: the ends of their turns can be read with :meth:`subscribe`.
+        """
+        return await expire(self._services, actor)
 
     async def wait_closed(self, *, grace_seconds: float = 5.0) -> None:
         """For shutdown: give the turns of this event loop ``grace_seconds`` to end, then cancel those that remain."""
         here = asyncio.get_running_loop()
-        tasks = {run.task for run in list(self._runs.values()) if run.loop is here and not run.task.done()}
-        if not tasks:
+        runs = [run for run in list(self._runs.values()) if run.loop is here and not run.task.done()]
+        if not runs:
             return
-        _, late = await asyncio.wait(tasks, timeout=grace_seconds)
-        for task in late:
-            task.cancel()
+        _, late = await asyncio.wait({run.task for run in runs}, timeout=grace_seconds)
+        for run in runs:
+            if run.task in late:
+                run.stop()
         if late:
             await asyncio.wait(late)
 
-    def _find(self, turn_id: str) -> _Run:
-        try:
-            return self._runs[turn_id]
-        except KeyError:
-            raise UnknownTurnError(f"turn {turn_id!r} is not running here and did not end recently") from None
+    # --- a turn's task --------------------------------------------------------------------------------------------
 
-    async def _drive(self, request: TurnRequest, log: EventLog) -> None:
-        turn = run_turn(request, self._services, loop=self._loop, turn_id=log.turn_id)
-        async with aclosing(turn):
-            async for event in turn:
-                log.append(event)
+    async def _admit(self, admission: Coroutine[Any, Any, T]) -> T:
+        """Let a task of its own pass the door and, if a turn comes of it, run that; return what came."""
+        admitted: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(self._drive(admission, admitted))
+        self._tasks.add(task)  # the event loop itself holds tasks but weakly
+        task.add_done_callback(self._tasks.discard)
+        return await admitted
+
+    async def _drive(self, admission: Coroutine[Any, Any, T], admitted: asyncio.Future[T]) -> None:
+        try:
+            result = await admission
+        except BaseException as error:
+            if not admitted.done():
+                admitted.set_exception(error)
+            if isinstance(error, Exception):
+                return
+            raise
+        run = self._register(result) if isinstance(result, Turn) else None
+        if not admitted.done():
+            admitted.set_result(result)
+        elif run is not None:
+            self._wait_for_followers(run, self._grace)  # whoever asked has gone
+        if run is not None:
+            await run.turn.run(self._loop, partial(self._heard, run))
+
+    def _register(self, turn: Turn) -> _Run:
+        """Enter the turn that the current task is about to run."""
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        run = self._runs[turn.context.turn_id] = _Run(turn, task, asyncio.get_running_loop())
+        task.add_done_callback(lambda _: self._ended(run))
+        self._wait_for_followers(run, max(self._grace, UNCLAIMED_SECONDS))
+        return run
+
+    def _ended(self, run: _Run) -> None:
+        """Add the last event, now that nothing is left to do; that of a turn which could not even be closed, too."""
+        run.ended_at = self._clock()
+        if run.alone is not None:
+            run.alone.cancel()
+        last = run.turn.last
+        if last is None:
+            error = None if run.task.cancelled() else run.task.exception()
+            last = CANCELLED if error is None else unexpected(error, run.log.turn_id)
+        run.log.append(last)
+
+    def _heard(self, run: _Run, pulse: Pulse) -> None:
+        if pulse.followed:
+            run.followed_elsewhere_at = self._clock()
+        if pulse.cancel:
+            run.stop()
 
     async def _stop(self, run: _Run) -> None:
         if run.loop is asyncio.get_running_loop():
-            run.task.cancel()
-            await asyncio.wait({run.task})
+            run.stop()
+            await asyncio.wait({run.task}, timeout=STOP_SECONDS)
         else:
             # Another thread's loop runs the turn: the request reaches it, its end cannot be awaited from here.
-            run.loop.call_soon_threadsafe(run.task.cancel)
+            run.loop.call_soon_threadsafe(run.stop)
 
-    def _ended(self, run: _Run) -> None:
-        """See to it that every log has an end, also that of a task which was cancelled before its first step."""
-        run.ended_at = self._clock()
-        if run.log.is_finished:
+    async def _reject(self, turn_id: str, actor: Actor) -> bool:
+        """End a paused turn in its user's stead."""
+        waiting = [pending.id for pending in await self._services.store.pending(actor) if pending.turn_id == turn_id]
+        for confirmation_id in waiting:
+            request = ConfirmRequest(actor=actor, confirmation_id=confirmation_id, approved=False, transport="http")
+            try:
+                await self._admit(resume(self._services, request, stop=True))
+            except TurnStopped:
+                return False  # somebody's word was faster
+            await asyncio.wait({self._runs[turn_id].task}, timeout=STOP_SECONDS)
+        return bool(waiting)
+
+    # --- followers ------------------------------------------------------------------------------------------------
+
+    @property
+    def _grace(self) -> float:
+        return float(self._services.settings.resume_grace_seconds)
+
+    async def _follow(self, run: _Run, after_seq: int) -> AsyncGenerator[LoggedEvent, None]:
+        run.followers += 1
+        try:
+            async with aclosing(run.log.read(after_seq)) as events:
+                async for logged in events:
+                    yield logged
+        finally:
+            run.followers -= 1
+            if not run.followers and run.ended_at is None:
+                self._wait_for_followers(run, self._grace)
+
+    def _wait_for_followers(self, run: _Run, seconds: float) -> None:
+        if run.alone is not None:
+            run.alone.cancel()
+        run.alone = run.loop.call_later(seconds, self._stop_if_alone, run)
+
+    def _stop_if_alone(self, run: _Run) -> None:
+        if run.followers or run.ended_at is not None:
             return
-        error = None if run.task.cancelled() else run.task.exception()
-        run.log.append(CANCELLED if error is None else unexpected(error, run.log.turn_id))
+        good_for = max(self._grace, FOLLOWED_ELSEWHERE_SECONDS)
+        seconds = run.followed_elsewhere_at + good_for - self._clock()
+        if seconds > 0:
+            self._wait_for_followers(run, seconds)
+        else:
+            run.stop()
 
     def _forget_old(self) -> None:
         ended = [(id, run.ended_at) for id, run in list(self._runs.items()) if run.ended_at is not None]

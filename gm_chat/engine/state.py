@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from gm_chat.engine.confirmation import NOT_CONFIRMED, needs_confirmation
+from gm_chat.engine.confirmation import NOT_CONFIRMED, TurnPaused, question
 from gm_chat.engine.events import Event, TextChunk
 from gm_chat.engine.failures import TurnStopped
 from gm_chat.engine.limits import Next, Outcome, TurnLimits, is_failed_round, next_step, refusal
+from gm_chat.engine.ports import Progress
 from gm_chat.engine.provider import Completion, stream_completion
+from gm_chat.engine.shielding import to_the_end
 from gm_chat.providers.base import CallOptions, ProviderFilteredError, TextChunkEvent, TokenUsage
 
 if TYPE_CHECKING:
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
     from gm_chat.engine.transcript import Transcript
     from gm_chat.plugin.context import TurnContext
 
-__all__ = ["Loop", "TurnState"]
+__all__ = ["WRITE_PATIENCE", "Loop", "TurnState"]
+
+WRITE_PATIENCE: Final = 5.0
+"""Seconds that a write gets to come to its end when its turn is cancelled, so that its outcome is known."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,13 +39,31 @@ class TurnState:
     tools: Toolbox
     transcript: Transcript
     limits: TurnLimits
+    may_pause: bool = False
+    """Whether the user can be asked to approve a mutation."""
+    has_called: bool = False
     usage: TokenUsage = field(default_factory=TokenUsage)
     rounds: int = 0
     failed_rounds: int = 0
     mutations: int = 0
-    has_called: bool = False
     completion: Completion = field(default_factory=lambda: Completion(usage=TokenUsage()))
     """The last round that came to its end."""
+
+    def count_on(self, progress: Progress) -> None:
+        """Go on from where a paused turn stood. It has called a tool: the one that it paused for."""
+        self.usage, self.rounds = progress.usage, progress.rounds
+        self.failed_rounds, self.mutations = progress.failed_rounds, progress.mutations
+        self.has_called = True
+
+    def progress(self, seconds: float) -> Progress:
+        """What the turn has used so far, in so many seconds of work."""
+        return Progress(
+            rounds=self.rounds,
+            failed_rounds=self.failed_rounds,
+            mutations=self.mutations,
+            usage=self.usage,
+            seconds=seconds,
+        )
 
     async def complete(self, options: CallOptions) -> AsyncGenerator[TextChunk, None]:
         """Run one provider round: yield its text as it streams, then set :attr:`completion`.
@@ -79,14 +102,21 @@ class TurnState:
         return calls
 
     async def run_calls(self, calls: Sequence[Call]) -> list[Answer]:
-        """Run accepted calls. A write that needs the user's approval stops the turn.
+        """Run accepted calls. A mutation that needs the user's approval pauses the turn, or stops it.
 
         The caller releases the answers and then lets :meth:`go_on` decide.
         """
-        writes = sum(map(self.tools.is_write, calls))
-        self.mutations += writes
+        if not any(map(self.tools.is_write, calls)):
+            return await self._run_calls(calls)
+        self.mutations += 1  # a write comes alone: refusal() sees to it
+        return await to_the_end(self._run_calls(calls), patience=WRITE_PATIENCE)
+
+    async def _run_calls(self, calls: Sequence[Call]) -> list[Answer]:
         answers = await self.tools.run(calls)
-        if writes and needs_confirmation(answers[0].result):
+        asked = question(answers[0])
+        if asked is not None:
+            if self.may_pause:
+                raise TurnPaused(asked)
             self.transcript.answer([(calls[0], NOT_CONFIRMED)])
             raise TurnStopped("confirmation_required_transport")
         self.transcript.answer((answer.call, answer.result) for answer in answers)

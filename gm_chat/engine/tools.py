@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gm_chat.plugin.specs import ToolSpec
     from gm_chat.providers.base import ToolCallEvent, ToolDefinition
 
-__all__ = ["Answer", "Toolbox"]
+__all__ = ["MUTATE", "Answer", "Toolbox", "broken", "failed"]
 
 MUTATE: Final = "mutate"
 """The built-in write tool. It runs many mutations, each of which is asked about as it runs; any other is one itself."""
@@ -107,6 +107,10 @@ class Toolbox:
         answers = [slot if isinstance(slot, Answer) else slot.result() for slot in slots]
         return [self._remember(answer) for answer in answers]
 
+    async def run_approved(self, call: Call) -> Answer:
+        """Answer a call whose very arguments the user has approved. Everything else is checked as for any call."""
+        return await self._answer(call, approved=True)
+
     def refuse(self, calls: Sequence[Call]) -> list[Answer]:
         """Answer calls that come after the model was asked for its answer."""
         return [Answer(call, _NO_MORE_CALLS.as_result(), Outcome.FAILED) for call in calls]
@@ -126,20 +130,20 @@ class Toolbox:
         self._substance.add(substance)
         return answer
 
-    async def _answer(self, call: Call) -> Answer:
+    async def _answer(self, call: Call, *, approved: bool = False) -> Answer:
         outcome = Outcome.FAILED
         try:
             await self._services.observer.tool_started(self._context, call.id, call.name, call.args)
             if call.problem is not None:
                 outcome = Outcome.UNREADABLE
                 raise ToolError("invalid_arguments", call.problem)
-            return Answer(call, await self._run(call), Outcome.FRESH)
+            return Answer(call, await self._run(call, approved=approved), Outcome.FRESH)
         except ToolError as error:
-            return Answer(call, jsonable(error.as_result()), outcome)
+            return failed(call, error, outcome)
         except Exception as error:  # noqa: BLE001 (the boundary to third-party code; the loop reports it)
             return self._broken(call, error)
 
-    async def _run(self, call: Call) -> Any:
+    async def _run(self, call: Call, *, approved: bool) -> Any:
         spec = self._specs.get(call.name)
         if spec is None:
             names = list(self._specs)
@@ -157,6 +161,7 @@ class Toolbox:
             managers=self._managers,
             settings=settings,
             deadline=None if seconds is None else time.monotonic() + seconds,
+            approved=approved,
         )
         # The tool gets a copy: events and history must show what the model asked, whatever the tool does to it.
         return jsonable(await spec.run(jsonable(call.args), context))
@@ -167,7 +172,17 @@ class Toolbox:
         blame = None if spec is None else mismatch(spec.definition.input_schema, call.args)
         if blame is not None and not self.is_write(call):
             return Answer(call, ToolError("invalid_arguments", blame).as_result(), Outcome.FAILED)
-        return Answer(call, _INTERNAL.as_result(), Outcome.FAILED, error)
+        return broken(call, error)
+
+
+def failed(call: Call, error: ToolError, outcome: Outcome = Outcome.FAILED) -> Answer:
+    """The answer to a call that a tool, or the engine in its stead, refused."""
+    return Answer(call, jsonable(error.as_result()), outcome)
+
+
+def broken(call: Call, error: Exception) -> Answer:
+    """The answer to a call that something broke; the turn ends with the exception."""
+    return Answer(call, _INTERNAL.as_result(), Outcome.FAILED, error)
 
 
 async def _same(first: asyncio.Task[Answer], call: Call) -> Answer:

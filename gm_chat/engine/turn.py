@@ -1,102 +1,160 @@
-"""The only place where a turn happens: admitted, opened, worked by a loop, closed, and only then ended.
+"""The only place where a turn happens: accepted, worked by a loop, closed, and only then ended or paused.
 
 The store has the turn before its last event is released, so that the next message sees it. Whatever happens, an
-accepted turn is closed exactly once, with the text that came so far and the tokens that were spent.
+accepted turn is closed exactly once, with the text that came so far and the tokens that were spent. A turn that goes
+on after its user's word is the same turn: it settles the pending mutation, and then takes the path of every other.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import time
 from contextlib import aclosing
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, Literal, Self
 
-from gm_chat.engine.events import Done, Error, Event, TextChunk
-from gm_chat.engine.failures import CANCELLED, TurnStopped, unexpected
+from gm_chat.engine.confirmation import TurnPaused, UsersWord
+from gm_chat.engine.events import ConfirmMutation, Done, Error, TextChunk
+from gm_chat.engine.failures import CANCELLED, TurnStopped, report, unexpected
 from gm_chat.engine.history import to_messages
 from gm_chat.engine.limits import TurnLimits
-from gm_chat.engine.ports import ClosedTurn, OpenedTurn, TurnRequest, TurnServices
+from gm_chat.engine.log import EventLog
+from gm_chat.engine.messages import tool_row
+from gm_chat.engine.ports import ClosedTurn, PendingMutation, Progress, StoredMessage
 from gm_chat.engine.prompt import data_outline, system_prompt
-from gm_chat.engine.state import Loop, TurnState
-from gm_chat.engine.tools import Toolbox
+from gm_chat.engine.pulse import pulsing
+from gm_chat.engine.shielding import to_the_end
+from gm_chat.engine.state import WRITE_PATIENCE, Loop, TurnState
+from gm_chat.engine.tools import Answer, Toolbox
 from gm_chat.engine.transcript import Transcript
 from gm_chat.plugin.context import TurnContext, TurnOutcome
-from gm_chat.plugin.decisions import Action, Verdict
-from gm_chat.providers.base import Message, TokenUsage
+from gm_chat.providers.base import Message
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine
+    from collections.abc import Callable, Sequence
 
-__all__ = ["run_turn"]
+    from gm_chat.engine.events import Event
+    from gm_chat.engine.ports import ConfirmRequest, OpenedTurn, Pulse, ResumedTurn, TurnRequest, TurnServices
+    from gm_chat.providers.base import TokenUsage
 
-T = TypeVar("T")
-
-logger = logging.getLogger("gm_chat.engine")
-
-
-async def run_turn(
-    request: TurnRequest, services: TurnServices, *, loop: Loop, turn_id: str | None = None
-) -> AsyncGenerator[Event, None]:
-    """Answer one message: yield the turn's events, the last of which is one ``Done`` or one ``Error``.
-
-    Cancelling it, or closing it early, closes the turn as cancelled and passes on; the caller then adds
-    :data:`~gm_chat.engine.failures.CANCELLED` to whatever stream it serves. No other exception leaves.
-    """
-    turn = _Turn(request, services, turn_id or services.new_id())
-    ended_by: Exception | None = None
-    try:
-        await turn.open()
-        state = await turn.prepare()
-        async with aclosing(loop(state)) as events:
-            async for event in events:
-                turn.events.append(event)
-                yield event
-    except (asyncio.CancelledError, GeneratorExit) as stop:
-        await _to_the_end(turn.close(stop))
-        raise
-    except Exception as error:  # noqa: BLE001 (the boundary that turns every failure into one public event)
-        ended_by = error
-    yield await _to_the_end(turn.close(ended_by))
+__all__ = ["Turn", "TurnTimeoutError"]
 
 
-class _Turn:
-    """The course of one turn; :meth:`close` ends what :meth:`open` began, wherever between them it broke."""
+class TurnTimeoutError(Exception):
+    """A turn worked longer than ``turn_timeout_seconds``. Clients learn no more than ``chat_error``."""
 
-    def __init__(self, request: TurnRequest, services: TurnServices, turn_id: str) -> None:
-        self.events: list[Event] = []
-        self._request = request
+
+class Turn:
+    """The course of an accepted turn, or of the part of it that follows a pause. :meth:`run` runs it once."""
+
+    def __init__(
+        self,
+        services: TurnServices,
+        context: TurnContext,
+        history: Sequence[StoredMessage],
+        *,
+        may_pause: bool,
+        word: UsersWord | None = None,
+    ) -> None:
+        """Use :meth:`accepted` or :meth:`resumed`."""
+        self.context = context
+        self.log = EventLog(context.turn_id, () if word is None else word.resumed.events)
+        self.last: Event | None = None
+        """How the turn ended or paused, once it is closed. Whoever runs it adds it to the log when all is over."""
         self._services = services
-        self._turn_id = turn_id
-        self._opened: OpenedTurn | None = None
+        self._history = history
+        self._may_pause = may_pause
+        self._word = word
+        self._earlier = Progress() if word is None else word.resumed.pending.progress
+        self.resumed_after: Final = len(self.log)
+        """The ``seq`` of the pause before this part of the turn; 0 for a fresh one."""
+        self._began = time.monotonic()
         self._state: TurnState | None = None
+        self._tools: Toolbox | None = None
+
+    @classmethod
+    def accepted(cls, services: TurnServices, request: TurnRequest, turn_id: str, opened: OpenedTurn) -> Self:
+        """Begin with a message that the store has accepted."""
+        context = TurnContext(
+            turn_id, opened.conversation_id, request.actor, request.text, request.transport, request.scope
+        )
+        history = [*opened.history, StoredMessage(role="user", content=request.text)]
+        # Plain HTTP cannot ask in the middle of its answer, and what nobody keeps cannot be taken up again.
+        may_pause = request.transport != "http" and opened.conversation_id is not None
+        return cls(services, context, history, may_pause=may_pause)
+
+    @classmethod
+    def resumed(
+        cls, services: TurnServices, request: ConfirmRequest, resumed: ResumedTurn, *, stop: bool = False
+    ) -> Self:
+        """Go on with a turn whose pending mutation was claimed. ``stop`` ends it once that is settled."""
+        context = TurnContext(
+            resumed.turn_id, resumed.conversation_id, request.actor, resumed.text, request.transport, request.scope
+        )
+        word = UsersWord(resumed, request.approved, stop)
+        return cls(services, context, resumed.history, may_pause=True, word=word)
 
     @property
-    def context(self) -> TurnContext:
-        request = self._request
-        conversation_id = None if self._opened is None else self._opened.conversation_id
-        return TurnContext(
-            self._turn_id, conversation_id, request.actor, request.text, request.transport, request.scope
-        )
+    def usage(self) -> TokenUsage:
+        """The tokens of the whole turn so far."""
+        return self._earlier.usage if self._state is None else self._state.usage
 
-    async def open(self) -> None:
-        """Ask for permission and let the store accept the message."""
-        request = self._request
-        decision = await self._services.permit(Action("message"), request.actor, {"scope": request.scope})
-        if decision.verdict is Verdict.DENY:
-            raise TurnStopped("permission_denied")
-        await _to_the_end(self._open_in_store())
-        await self._services.observer.turn_started(self.context)
+    async def run(self, loop: Loop, heard: Callable[[Pulse], None]) -> None:
+        """Work the turn and close it, whatever happens. Raises nothing but a cancellation, and that when it is closed.
 
-    async def _open_in_store(self) -> None:
-        limit = self._services.settings.max_recent_messages
-        self._opened = await self._services.store.open_turn(self._request, self._turn_id, max_messages=limit)
+        ``heard`` gets what other processes want of the turn.
+        """
+        ended_by: Exception | None = None
+        allowed = self._services.settings.turn_timeout_seconds
+        limit = asyncio.timeout(None if allowed is None else max(0.0, allowed - self._earlier.seconds))
+        try:
+            async with pulsing(self._services.store, self.log, heard), limit:
+                await self._work(loop)
+        except asyncio.CancelledError as stop:
+            await to_the_end(self._close(stop))
+            raise
+        except Exception as error:  # noqa: BLE001 (the boundary that turns every failure into one public event)
+            ended_by = error
+            if limit.expired():
+                ended_by = TurnTimeoutError(f"turn {self.context.turn_id!r} worked longer than {allowed:g} s")
+        await to_the_end(self._close(ended_by))
 
-    async def prepare(self) -> TurnState:
+    async def _work(self, loop: Loop) -> None:
+        answer: Answer | None = None
+        if self._word is None:
+            await self._services.observer.turn_started(self.context)
+        else:
+            answer = await to_the_end(self._settle(self._word), patience=WRITE_PATIENCE)
+            if answer.failure is not None:
+                raise answer.failure
+        state = self._state = await self._prepare()
+        if answer is not None:
+            state.count_on(self._earlier)
+            state.go_on([answer])
+        async with aclosing(loop(state)) as events:
+            async for event in events:
+                self.log.append(event)
+
+    async def _settle(self, word: UsersWord) -> Answer:
+        """Learn what the user's word came to, and tell everybody: store, history, client, observer."""
+        answer = await word.answer(self._services, self.context, self._toolbox)
+        call = answer.call
+        self._history = [*self._history, tool_row(call, answer.result)]
+        self.log.append(answer.event)
+        await self._services.observer.tool_finished(self.context, call.id, call.name, call.args, answer.result)
+        return answer
+
+    async def _toolbox(self) -> Toolbox:
+        if self._tools is None:
+            specs = await self._services.tools_for(self.context)
+            self._tools = Toolbox(specs, services=self._services, context=self.context)
+        return self._tools
+
+    async def _prepare(self) -> TurnState:
         """Choose the provider and the tools, and write down what the model is to read."""
         services, context = self._services, self.context
         provider = await services.provider_for(context)
-        tools = Toolbox(await services.tools_for(context), services=services, context=context)
+        tools = await self._toolbox()
         prompt = system_prompt(
             project=services.settings.system_prompt,
             sections=await services.prompt_sections(context),
@@ -104,76 +162,71 @@ class _Turn:
             with_tools=bool(tools.definitions),
             data=data_outline(await services.managers.view(context.actor), context.text) if tools.definitions else "",
         )
-        history = () if self._opened is None else self._opened.history
-        messages = [
-            Message("system", prompt),
-            *to_messages(history, provider=provider.name),
-            Message("user", context.text),
-        ]
-        self._state = TurnState(
+        messages = [Message("system", prompt), *to_messages(self._history, provider=provider.name)]
+        return TurnState(
             context=context,
             services=services,
             provider=provider,
             tools=tools,
             transcript=Transcript(messages, provider=provider.name),
             limits=TurnLimits.from_settings(services.settings),
+            may_pause=self._may_pause,
         )
-        return self._state
 
-    async def close(self, ended_by: BaseException | None) -> Done | Error:
-        """Leave the turn in the store, tell the observer, and return the event that ends the stream."""
-        state = self._state
-        usage = TokenUsage() if state is None else state.usage
-        terminal = await self._judge(ended_by, usage)
-        if self._opened is None:
-            return terminal
+    async def _close(self, ended_by: BaseException | None) -> None:
+        """Leave the turn in the store, tell the observer, and set :attr:`last`."""
+        services, context = self._services, self.context
+        last = await self._judge(ended_by)
         closed = ClosedTurn(
-            turn_id=self._turn_id,
-            conversation_id=self._opened.conversation_id,
-            messages=() if state is None else state.transcript.rows,
-            outcome=self._outcome(terminal, usage),
-            usage=usage,
-            events=(*self.events, terminal),
+            turn_id=context.turn_id,
+            conversation_id=context.conversation_id,
+            messages=() if self._state is None else self._state.transcript.rows,
+            outcome=self._outcome(last),
+            usage=self.usage,
+            events=(*self.log.events, last),
+            pending=self._pending(last) if isinstance(last, ConfirmMutation) else None,
         )
         try:
-            await self._services.store.close_turn(closed)
+            await services.store.close_turn(closed)
         except Exception as error:  # noqa: BLE001 (a turn that cannot be kept has failed, whatever it said)
-            terminal = await self._judge(error, usage)
+            last = await report(services.observer, context, error)
         try:
-            await self._services.observer.turn_finished(self.context, self._outcome(terminal, usage))
+            await services.observer.turn_finished(context, self._outcome(last))
         except Exception as error:  # noqa: BLE001 (a required audit sink that did not take it fails the turn)
-            terminal = unexpected(error, self._turn_id)
-        return terminal
+            last = unexpected(error, context.turn_id)
+        self.last = last
 
-    async def _judge(self, ended_by: BaseException | None, usage: TokenUsage) -> Done | Error:
+    async def _judge(self, ended_by: BaseException | None) -> Done | Error | ConfirmMutation:
         match ended_by:
             case None:
-                return Done(usage)
-            case TurnStopped():
+                return Done(self.usage)
+            case TurnPaused() | TurnStopped():
                 return ended_by.event
-            case asyncio.CancelledError() | GeneratorExit():
+            case asyncio.CancelledError():
                 return CANCELLED
-        public = unexpected(ended_by, self._turn_id)
-        try:
-            await self._services.observer.turn_failed(self.context, ended_by, public)
-        except Exception:
-            logger.exception("the observer of turn %s failed", self._turn_id)
-        return public
+        return await report(self._services.observer, self.context, ended_by)
 
-    def _outcome(self, terminal: Done | Error, usage: TokenUsage) -> TurnOutcome:
-        text = "".join(event.content for event in self.events if isinstance(event, TextChunk))
-        state: Literal["done", "cancelled", "failed"] = "done"
+    def _pending(self, asked: ConfirmMutation) -> PendingMutation:
+        settings = self._services.settings
+        seconds = self._earlier.seconds + time.monotonic() - self._began
+        return PendingMutation(
+            id=asked.id,
+            mutation=asked.mutation,
+            input=asked.input,
+            expires_at=datetime.now(tz=UTC) + timedelta(seconds=settings.confirm_timeout_seconds),
+            progress=self._earlier if self._state is None else self._state.progress(seconds),
+            turn_id=self.context.turn_id,
+        )
+
+    def _outcome(self, last: Done | Error | ConfirmMutation) -> TurnOutcome:
+        """Sum up: the tokens of the whole turn, and what was said since it began or was taken up again."""
+        events = self.log.events[self.resumed_after :]
+        text = "".join(event.content for event in events if isinstance(event, TextChunk))
+        state: Literal["done", "failed", "cancelled", "paused"] = "done"
         code = None
-        if isinstance(terminal, Error):
-            state, code = "cancelled" if terminal is CANCELLED else "failed", terminal.code
-        return TurnOutcome(state, code, usage.input_tokens, usage.output_tokens, text)
-
-
-async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """Await work that must not stop half-way: a cancellation meanwhile is raised after it, not into it."""
-    task = asyncio.create_task(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        raise
+        if isinstance(last, ConfirmMutation):
+            state = "paused"
+        elif isinstance(last, Error):
+            code = last.code
+            state = "cancelled" if code == CANCELLED.code else "failed"
+        return TurnOutcome(state, code, self.usage.input_tokens, self.usage.output_tokens, text)

@@ -8,14 +8,15 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from gm_chat.engine import TurnRunner
 from gm_chat.engine.events import Error, Event, TextChunk
-from gm_chat.engine.history import window
-from gm_chat.engine.ports import ClosedTurn, OpenedTurn, ProviderHandle, StoredMessage, TurnRequest
-from gm_chat.engine.turn import run_turn
+from gm_chat.engine.failures import TurnStopped
+from gm_chat.engine.memory_store import MemoryTurnStore
+from gm_chat.engine.ports import ClosedTurn, ConfirmRequest, JoinedTurn, OpenedTurn, ProviderHandle, TurnRequest
 from gm_chat.loops.legacy import legacy_loop
-from gm_chat.plugin.context import Actor, ToolContext, TurnContext, TurnOutcome
+from gm_chat.plugin.context import Actor, ToolContext, Transport, TurnContext, TurnOutcome
 from gm_chat.plugin.decisions import Action, Decision
 from gm_chat.plugin.specs import ToolSpec
 from gm_chat.providers.base import CallOptions, ToolDefinition
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from gm_chat.providers.base import ChatEvent, Message
 
 __all__ = [
+    "OWNER",
     "MemoryServices",
     "MemoryStore",
     "PlayedTurn",
@@ -36,6 +38,7 @@ __all__ = [
     "ask",
     "play_turn",
     "tool",
+    "word",
 ]
 
 
@@ -52,28 +55,26 @@ def tool(
     return ToolSpec(definition=definition, run=function, kind="write" if write else "read")
 
 
-class MemoryStore:
-    """Conversations in a dictionary, one per actor. ``opened`` and ``closed`` tell what a turn did to the store."""
+class MemoryStore(MemoryTurnStore):
+    """Conversations in memory, one per actor. ``opened`` and ``closed`` tell what a turn did to the store."""
 
-    def __init__(self) -> None:
-        """Start empty."""
-        self.rows: dict[str, list[StoredMessage]] = {}
+    def __init__(self, **options: Any) -> None:
+        """Start empty, with the options of :class:`~gm_chat.engine.memory_store.MemoryTurnStore`."""
+        super().__init__(**options)
         self.opened: list[str] = []
         self.closed: list[ClosedTurn] = []
 
-    async def open_turn(self, request: TurnRequest, turn_id: str, *, max_messages: int) -> OpenedTurn:
-        """Give the actor's history and add the user's message to it."""
-        self.opened.append(turn_id)
-        rows = self.rows.setdefault(request.actor.key, [])
-        history = list(window(rows, max_messages))
-        rows.append(StoredMessage(role="user", content=request.text))
-        return OpenedTurn(request.actor.key, history)
+    async def open_turn(self, request: TurnRequest, turn_id: str, *, max_messages: int) -> OpenedTurn | JoinedTurn:
+        """Accept a message, and note the turn's id."""
+        opened = await super().open_turn(request, turn_id, max_messages=max_messages)
+        if isinstance(opened, OpenedTurn):
+            self.opened.append(turn_id)
+        return opened
 
     async def close_turn(self, turn: ClosedTurn) -> None:
-        """Keep what the turn said."""
+        """Keep what the turn left."""
         self.closed.append(turn)
-        if turn.conversation_id is not None:
-            self.rows[turn.conversation_id].extend(turn.messages)
+        await super().close_turn(turn)
 
 
 @dataclass(slots=True)
@@ -186,16 +187,36 @@ class PlayedTurn:
         return "".join(event.content for event in self.events if isinstance(event, TextChunk))
 
 
-def ask(text: str = "Which parts?", *, actor: Actor = Actor("7")) -> TurnRequest:  # noqa: B008 (an immutable value)
+OWNER: Final = Actor("7")
+"""Whose turns they are unless a test says otherwise."""
+
+
+def ask(
+    text: str = "Which parts?", *, actor: Actor = OWNER, transport: Transport = "http", key: str | None = None
+) -> TurnRequest:
     """Make a user's message."""
-    return TurnRequest(actor=actor, text=text, transport="http")
+    return TurnRequest(actor=actor, text=text, transport=transport, key=key)
 
 
-async def play_turn(services: MemoryServices, *rounds: Round, text: str = "Which parts?") -> PlayedTurn:
-    """Run one turn of the ordinary loop over a scripted provider, to its end."""
+def word(
+    confirmation_id: str, *, approved: bool = True, actor: Actor = OWNER, transport: Transport = "http"
+) -> ConfirmRequest:
+    """Make a user's word on a pending mutation."""
+    return ConfirmRequest(actor=actor, confirmation_id=confirmation_id, approved=approved, transport=transport)
+
+
+async def play_turn(
+    services: MemoryServices, *rounds: Round, text: str = "Which parts?", transport: Transport = "http"
+) -> PlayedTurn:
+    """Run one turn of the ordinary loop over a scripted provider, to its end or pause; a refusal is its only event."""
     before = len(services.store.closed)
+    runner = TurnRunner(services, legacy_loop)
     with ScriptedProvider.playing(*rounds) as script:
-        async with aclosing(run_turn(ask(text), services, loop=legacy_loop)) as events:
-            seen = [event async for event in events]
+        try:
+            turn_id = await runner.start(ask(text, transport=transport))
+        except TurnStopped as refusal:
+            return PlayedTurn([refusal.event], script.requests, None)
+        async with aclosing(runner.subscribe(turn_id, actor=OWNER)) as events:
+            seen = [logged.event async for logged in events]
     closed = services.store.closed[before:]
     return PlayedTurn(seen, script.requests, closed[0] if closed else None)
