@@ -29,6 +29,7 @@ class GmChatConfig(AppConfig):
         from gm_chat.routes import install
 
         register(run_checks, "gm_chat")
+        register(run_deployment_checks, "gm_chat", deploy=True)
         set_default_config_source(provider_config)
         install()
 
@@ -38,9 +39,19 @@ def run_checks(app_configs: Sequence[AppConfig] | None, **_: Any) -> Sequence[Ch
     # Imported here: checks reach the whole chat, which a process that does not check need not load at start.
     from gm_chat.checks import check_chat
 
-    if app_configs is not None and not any(config.name == GmChatConfig.name for config in app_configs):
-        return []
-    return check_chat()
+    return check_chat() if _is_asked(app_configs) else []
+
+
+def run_deployment_checks(app_configs: Sequence[AppConfig] | None, **_: Any) -> Sequence[CheckMessage]:
+    """Run :func:`gm_chat.checks.check_deployment`, for ``manage.py check --deploy``."""
+    # Imported here for the same reason.
+    from gm_chat.checks import check_deployment
+
+    return check_deployment() if _is_asked(app_configs) else []
+
+
+def _is_asked(app_configs: Sequence[AppConfig] | None) -> bool:
+    return app_configs is None or any(config.name == GmChatConfig.name for config in app_configs)
 
 
 def provider_config() -> Mapping[str, Any]:

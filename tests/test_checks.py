@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +16,7 @@ from django.test import override_settings
 from django.urls import path
 
 from gm_chat import checks
+from gm_chat.checks import serving
 from gm_chat.managers import registry
 from gm_chat.managers.api import FieldInfo, ManagerInfo, MutationInfo
 from gm_chat.managers.index import SchemaIndex
@@ -262,7 +263,7 @@ class TestRoutes:
         def nowhere(name: str) -> str:
             raise NoReverseMatch
 
-        monkeypatch.setattr(checks, "reverse", nowhere)
+        monkeypatch.setattr(serving, "reverse", nowhere)
         found = run(chat={**CHAT, "url": "assistant"})["W004"]
         assert found.hint == 'Add to urlpatterns in testproject.urls: path("assistant/", include("gm_chat.urls")),'
 
@@ -306,7 +307,7 @@ READY = {"transaction_mode": "IMMEDIATE", "timeout": 20, "init_command": "PRAGMA
 def test_sqlite_in_its_standard_mode_is_warned_about(
     run: Run, monkeypatch: pytest.MonkeyPatch, database: dict[str, Any], warned: bool
 ) -> None:
-    monkeypatch.setattr(checks, "django_settings", SimpleNamespace(DATABASES={"default": database}))
+    monkeypatch.setitem(serving.django_settings.DATABASES, "default", database)
     assert list(run()) == (["W005"] if warned else [])
 
 

@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from django.apps import apps
-from django.conf import settings as django_settings
 from django.core import checks
-from django.urls import NoReverseMatch, get_script_prefix, resolve, reverse
 
+from gm_chat.checks.serving import deployment_findings, serving_findings
 from gm_chat.host.problems import Failed, attempt
 from gm_chat.host.providers import EXTRAS
 from gm_chat.host.providers import resolve as resolve_provider
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from gm_chat.managers.index import SchemaIndex
     from gm_chat.settings import ChatSettings
 
-__all__ = ["check_chat"]
+__all__ = ["check_chat", "check_deployment"]
 
 _SEVERITY: Final = {"error": checks.ERROR, "warning": checks.WARNING}
 _LEVELS: Final = {
@@ -48,7 +47,6 @@ _LEVELS: Final = {
     "error": checks.ERROR,
     "critical": checks.CRITICAL,
 }
-_SQLITE_SECONDS: Final = 20
 _MEND: Final = "Mend what the message names, then see the result: python manage.py chat_schema"
 
 
@@ -64,6 +62,15 @@ def check_chat() -> list[checks.CheckMessage]:
     return findings
 
 
+def check_deployment() -> list[checks.CheckMessage]:
+    """Return what would be amiss in production only: ``manage.py check --deploy`` asks for it."""
+    try:
+        settings = get_chat_settings()
+    except ChatConfigurationError:
+        return []  # check_chat tells
+    return [*deployment_findings(settings)] if settings.enabled else []
+
+
 def _enabled_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
     index = attempt(lambda: get_runtime().index)
     host = attempt(lambda: get_runtime().host)
@@ -73,8 +80,7 @@ def _enabled_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
     yield from _schema(settings, index)
     yield from _providers(settings, host)
     yield from _plugins(host)
-    yield from _routes(settings)
-    yield from _sqlite()
+    yield from serving_findings(settings)
 
 
 # --- E002: settings ---------------------------------------------------------------------------------------------
@@ -188,7 +194,7 @@ def _unusable(
     )
 
 
-# --- plugins, routes, database ----------------------------------------------------------------------------------
+# --- plugins ----------------------------------------------------------------------------------------------------
 
 
 def _plugins(host: PluginHost) -> Iterator[checks.CheckMessage]:
@@ -198,47 +204,3 @@ def _plugins(host: PluginHost) -> Iterator[checks.CheckMessage]:
         yield checks.CheckMessage(_SEVERITY[problem.severity], text, hint=problem.hint, id=f"gm_chat.{code}")
     for result in host.system_checks():
         yield checks.CheckMessage(_LEVELS[result.level], result.message, hint=result.hint, id=result.id)
-
-
-def _routes(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
-    if not getattr(django_settings, "ROOT_URLCONF", None):
-        return
-    try:
-        url = reverse("gm_chat:chat")
-    except NoReverseMatch:
-        line = f'path("{settings.url.removeprefix("/")}", include("gm_chat.urls")),'
-        yield checks.Warning(
-            "The chat is enabled, but its routes are not installed.",
-            hint=f"Add to urlpatterns in {django_settings.ROOT_URLCONF}: {line}",
-            id="gm_chat.W004",
-        )
-        return
-    except Exception:  # noqa: BLE001 - a URLconf that cannot be imported is Django's own finding
-        return
-    answering = attempt(lambda: resolve("/" + url.removeprefix(get_script_prefix())))
-    if not isinstance(answering, Failed) and "gm_chat" not in answering.app_names:
-        yield checks.Warning(
-            f"The chat's path {url!r} is answered by another view, {answering._func_path}, which comes first.",
-            hint='Move include("gm_chat.urls") up in urlpatterns, or choose another path.',
-            id="gm_chat.W004",
-        )
-
-
-def _sqlite() -> Iterator[checks.CheckMessage]:
-    database = django_settings.DATABASES.get("default", {})
-    options: Mapping[str, Any] = database.get("OPTIONS") or {}
-    if database.get("ENGINE") != "django.db.backends.sqlite3" or "memory" in str(database.get("NAME")):
-        return
-    ready = (
-        options.get("transaction_mode") == "IMMEDIATE"
-        and float(options.get("timeout") or 0) >= _SQLITE_SECONDS
-        and "wal" in str(options.get("init_command", "")).lower()
-    )
-    if not ready:
-        yield checks.Warning(
-            "The default database is SQLite in its standard mode: turns that run side by side fail with "
-            '"database is locked".',
-            hint='DATABASES["default"]["OPTIONS"] = {"transaction_mode": "IMMEDIATE", "timeout": 20, '
-            '"init_command": "PRAGMA journal_mode=WAL"}',
-            id="gm_chat.W005",
-        )
