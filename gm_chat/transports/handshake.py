@@ -39,7 +39,8 @@ def is_welcome(scope: Mapping[str, Any], allowed_origins: Collection[str] | None
     validator = OriginValidator(None, allowed_origins) if allowed_origins else AllowedHostsOriginValidator(None)
     named = [value for name, value in scope.get("headers", ()) if name == b"origin"]
     try:
-        return bool(validator.valid_origin(urlparse(named[-1].decode("latin-1")) if named else None))
+        origins = [urlparse(value.decode("latin-1")) for value in named] or [None]
+        return all(validator.valid_origin(origin) for origin in origins)
     except ValueError:  # e.g. a port that is no number
         return False
 

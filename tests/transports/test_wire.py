@@ -1,21 +1,18 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gm_chat.encoding import to_json
 from gm_chat.engine.events import ConfirmMutation, Done, Error, Event, LoggedEvent, TextChunk, ToolCall, ToolResult
+from gm_chat.engine.ports import PendingMutation
 from gm_chat.providers.base import TokenUsage
-from gm_chat.transports.wire import BadMessage, envelope, event_object, logged_object, message_text
-
-
-def read(body: bytes) -> str:
-    return message_text(body, max_characters=100)
+from gm_chat.transports.checked import BadMessage
+from gm_chat.transports.wire import envelope, event_object, logged_object, pending_object
 
 
 @pytest.mark.parametrize(
@@ -84,44 +81,10 @@ def test_values_that_json_lacks_are_encoded_and_no_line_is_broken() -> None:
     assert json.loads(line)["result"] == {"price": "12.50", "text": "a\u2028b\nc\ufffd"}
 
 
-def test_text_is_read_with_unknown_keys_ignored_and_unsafe_characters_replaced() -> None:
-    assert read(b'{"text": " Which parts? ", "later": 1}') == " Which parts? "
-    assert read(rb'{"text": "a\u0000b\ud800c\ud83d\ude00"}') == "a\ufffdb\ufffdc😀"
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        (b"", "not JSON"),
-        (b"text=hi", "not JSON"),
-        (b'{"text": ', "not JSON"),
-        (b'\xef\xbb\xbf{"text": "x"}', "not JSON"),
-        (b'{"text": "x"}'.decode().encode("utf-16"), "UTF-8"),
-        (b'{"text": "\xff"}', "UTF-8"),
-        (b"[1]", "JSON object"),
-        (b'"text"', "JSON object"),
-        (b"null", "JSON object"),
-        (b"1" * 5000, "not JSON"),  # more digits than Python turns into a number
-        (b"{}", "non-blank"),
-        (b'{"text": null}', "non-blank"),
-        (b'{"text": 1}', "non-blank"),
-        (b'{"text": ["x"]}', "non-blank"),
-        (b'{"text": ""}', "non-blank"),
-        (b'{"text": " \\n\\t\\u00a0"}', "non-blank"),
-        (b'{"text": "' + b"x" * 101 + b'"}', "longer than the 100"),
-        (b"[" * 10_000 + b"]" * 10_000, "nested too deeply"),
-        (b'{"text": ' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001, "nested too deeply"),
-        (b'{"text": "' + b"x" * 10_000_000 + b'"}', "longer than the 100"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_anything_else_is_a_bad_message_in_clear_words(body: bytes, words: str) -> None:
-    with pytest.raises(BadMessage, match=words) as caught:
-        read(body)
-    assert caught.value.event.code == "bad_message"
-
-
-@given(st.binary(max_size=200))
-def test_no_bytes_at_all_break_the_reader(body: bytes) -> None:
-    with pytest.raises(BadMessage):
-        read(body if not body.startswith(b"{") else b"x" + body)
+def test_a_pending_mutation_says_what_it_would_do_and_until_when() -> None:
+    until = datetime(2030, 1, 2, tzinfo=UTC)
+    pending = PendingMutation(id="c1", mutation="createPart", input={"name": "Bolt"}, expires_at=until, turn_id="t1")
+    assert json.loads(to_json(pending_object(pending))) == {
+        "id": "c1", "mutation": "createPart", "input": {"name": "Bolt"}, "turn_id": "t1",
+        "expires_at": "2030-01-02T00:00:00+00:00",
+    }  # fmt: skip

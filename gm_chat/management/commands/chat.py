@@ -15,27 +15,32 @@ from django.core.management.color import supports_color
 
 from gm_chat.encoding import to_json
 from gm_chat.engine.events import ConfirmMutation, Done, Error, TextChunk, ToolCall, ToolResult
-from gm_chat.engine.ports import TurnRequest
+from gm_chat.engine.ports import ConfirmRequest, TurnRequest
 from gm_chat.plugin import Actor
-from gm_chat.transports.turns import follow
-from gm_chat.transports.wire import BadMessage, logged_object, usable_text
+from gm_chat.transports.checked import BadMessage, usable_text
+from gm_chat.transports.turns import begin
+from gm_chat.transports.wire import event_object, logged_object
 from gm_chat.wiring import Runtime, get_runtime
 
 if TYPE_CHECKING:
     import argparse
 
-    from gm_chat.engine.events import LoggedEvent
+    from gm_chat.engine import TurnRunner
+    from gm_chat.engine.events import Event
 
 __all__ = ["Command"]
 
 INTERRUPTED: Final = 130
 LINE_LENGTH: Final = 120
+SCOPE: Final = {"type": "terminal"}
 # What a terminal would obey instead of showing: the text may quote a row of data.
 CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Command(BaseCommand):
     """Without a question it prompts, turn after turn. Ctrl-C stops a turn; a second one, or one at the prompt, leaves.
+
+    A change that needs an approval is put to whoever sits at the terminal; in a pipe it is not done.
 
     Without ``--user`` the actor is nobody, with a conversation of its own per login name of the operating system, and
     sees public managers only.
@@ -97,23 +102,55 @@ class Command(BaseCommand):
             text = usable_text(question, max_characters=runtime.settings.max_message_characters)
         except BadMessage as error:
             return str(error)
-        request = TurnRequest(actor=actor, text=text, transport="terminal", scope={"type": "terminal"})
-        return loop.run(self._follow(runtime, request))
+        request: TurnRequest | ConfirmRequest
+        request = TurnRequest(actor=actor, text=text, transport="terminal", scope=SCOPE)
+        while True:
+            last = loop.run(self._follow(runtime.runner, request))
+            if not isinstance(last, ConfirmMutation):
+                return _in_words(last) if isinstance(last, Error) else None
+            request = ConfirmRequest(
+                actor=actor,
+                confirmation_id=last.id,
+                approved=self._approves(last),
+                transport="terminal",
+                scope=SCOPE,
+            )
 
-    async def _follow(self, runtime: Runtime, request: TurnRequest) -> str | None:
-        failure = None
-        async with aclosing(follow(runtime.runner, request)) as events:
-            async for logged in events:
-                if self._json:
-                    self.stdout.write(to_json(logged_object(logged)))
-                else:
-                    self._show(logged)
-                if isinstance(logged.event, Error):
-                    failure = _in_words(logged.event)
-        return failure
+    async def _follow(self, runner: TurnRunner, request: TurnRequest | ConfirmRequest) -> Event | None:
+        """Show what comes of a request, and return the last event."""
+        place = await begin(runner, request)
+        if isinstance(place, Error):
+            if self._json:
+                self.stdout.write(to_json(event_object(place)))
+            return place
+        last = None
+        try:
+            async with aclosing(runner.subscribe(*place, actor=request.actor)) as events:
+                async for logged in events:
+                    last = logged.event
+                    if self._json:
+                        self.stdout.write(to_json(logged_object(logged)))
+                    else:
+                        self._show(last)
+        except asyncio.CancelledError:
+            await runner.cancel(place[0], actor=request.actor)
+            raise
+        return last
 
-    def _show(self, logged: LoggedEvent) -> None:
-        match logged.event:
+    def _approves(self, question: ConfirmMutation) -> bool:
+        """Ask whoever sits at the terminal. Where nobody does, or they leave, nothing is changed."""
+        self._note(f"{question.mutation} {to_json(question.input)}")
+        if self._json or not sys.stdin.isatty():
+            self._note("Not done: it needs an approval, and nobody is at the terminal.")
+            return False
+        self._note("Do it? [y/N]")
+        try:
+            return input().strip().casefold() in {"y", "yes"}
+        except (EOFError, KeyboardInterrupt):
+            return False
+
+    def _show(self, event: Event) -> None:
+        match event:
             case TextChunk(content):
                 self._within_line = not content.endswith("\n")
                 self.stdout.write(CONTROL.sub("", content), ending="")
@@ -121,11 +158,9 @@ class Command(BaseCommand):
             case ToolCall(name=name, args=args):
                 line = f"{name} {to_json(args)}"
                 self._note(line if len(line) <= LINE_LENGTH else line[: LINE_LENGTH - 1] + "…")
-            case ConfirmMutation(mutation=mutation):
-                self._note(f"{mutation} waits for an approval, which a terminal cannot give.")
             case Done() | Error():
                 self._end_line()
-            case ToolResult():
+            case ToolResult() | ConfirmMutation():
                 pass
 
     def _end_line(self) -> None:
