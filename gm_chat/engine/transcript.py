@@ -28,6 +28,10 @@ class Transcript:
         self._text: list[str] = []
         self.has_text = False
 
+    def recall(self, messages: Sequence[Message]) -> None:
+        """Put what tells of the time before the history between the prompt and everything else."""
+        self._messages[1:1] = messages
+
     @property
     def messages(self) -> Sequence[Message]:
         """What the provider gets next: prompt, history, and this turn's finished rounds."""

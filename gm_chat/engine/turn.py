@@ -25,6 +25,8 @@ from gm_chat.engine.prompt import data_outline, system_prompt
 from gm_chat.engine.pulse import pulsing
 from gm_chat.engine.shielding import to_the_end
 from gm_chat.engine.state import WRITE_PATIENCE, Loop, TurnState
+from gm_chat.engine.summary import extend_summary, recalled
+from gm_chat.engine.summary import extend_summary, recalled
 from gm_chat.engine.tools import Answer, Toolbox
 from gm_chat.engine.transcript import Transcript
 from gm_chat.plugin.context import TurnContext, TurnOutcome
@@ -34,7 +36,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gm_chat.engine.events import Event
-    from gm_chat.engine.ports import ConfirmRequest, OpenedTurn, Pulse, ResumedTurn, TurnRequest, TurnServices
+    from gm_chat.engine.ports import (
+        ConfirmRequest,
+        DueSummary,
+        OpenedTurn,
+        Pulse,
+        ResumedTurn,
+        TurnRequest,
+        TurnServices,
+    )
     from gm_chat.providers.base import TokenUsage
 
 __all__ = ["Turn", "TurnTimeoutError"]
@@ -55,6 +65,8 @@ class Turn:
         *,
         may_pause: bool,
         word: UsersWord | None = None,
+        summary: str = "",
+        due: DueSummary | None = None,
     ) -> None:
         """Use :meth:`accepted` or :meth:`resumed`."""
         self.context = context
@@ -63,6 +75,8 @@ class Turn:
         """How the turn ended or paused, once it is closed. Whoever runs it adds it to the log when all is over."""
         self._services = services
         self._history = history
+        self._summary = summary
+        self._due = due
         self._may_pause = may_pause
         self._word = word
         self._earlier = Progress() if word is None else word.resumed.pending.progress
@@ -81,7 +95,7 @@ class Turn:
         history = [*opened.history, StoredMessage(role="user", content=request.text)]
         # Plain HTTP cannot ask in the middle of its answer, and what nobody keeps cannot be taken up again.
         may_pause = request.transport != "http" and opened.conversation_id is not None
-        return cls(services, context, history, may_pause=may_pause)
+        return cls(services, context, history, may_pause=may_pause, summary=opened.summary, due=opened.due)
 
     @classmethod
     def resumed(
@@ -92,7 +106,7 @@ class Turn:
             resumed.turn_id, resumed.conversation_id, request.actor, resumed.text, request.transport, request.scope
         )
         word = UsersWord(resumed, request.approved, stop)
-        return cls(services, context, resumed.history, may_pause=True, word=word)
+        return cls(services, context, resumed.history, may_pause=True, word=word, summary=resumed.summary)
 
     @property
     def usage(self) -> TokenUsage:
@@ -127,10 +141,12 @@ class Turn:
             answer = await to_the_end(self._settle(self._word), patience=WRITE_PATIENCE)
             if answer.failure is not None:
                 raise answer.failure
-        state = self._state = await self._prepare()
+        state = await self._prepare()
         if answer is not None:
-            state.count_on(self._earlier)
             state.go_on([answer])
+        if self._due is not None:
+            self._summary = await extend_summary(state, self._due, self._summary)
+        state.transcript.recall(recalled(self._summary))
         async with aclosing(loop(state)) as events:
             async for event in events:
                 self.log.append(event)
@@ -162,16 +178,25 @@ class Turn:
             with_tools=bool(tools.definitions),
             data=data_outline(await services.managers.view(context.actor), context.text) if tools.definitions else "",
         )
-        messages = [Message("system", prompt), *to_messages(self._history, provider=provider.name)]
-        return TurnState(
+
+        def written(summary: str) -> Transcript:
+            shown = [*recalled(summary), *to_messages(self._history, provider=provider.name)]
+            return Transcript([Message("system", prompt), *shown], provider=provider.name)
+
+        state = self._state = TurnState(
             context=context,
             services=services,
             provider=provider,
             tools=tools,
-            transcript=Transcript(messages, provider=provider.name),
+            transcript=written(self._summary),
             limits=TurnLimits.from_settings(services.settings),
             may_pause=self._may_pause,
         )
+        if self._word is not None:
+            state.count_on(self._earlier)
+        if self._due is not None:
+            state.transcript = written(await extend_summary(state, self._due, self._summary))
+        return state
 
     async def _close(self, ended_by: BaseException | None) -> None:
         """Leave the turn in the store, tell the observer, and set :attr:`last`."""

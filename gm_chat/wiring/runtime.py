@@ -71,7 +71,7 @@ class Runtime:
             enabled=settings.enabled_plugins,
             options=plain(settings.plugins),
         )
-        return cls(settings, host)
+        return cls(settings, host, DjangoTurnStore(summarize_after=settings.summarize_after))
 
     @cached_property
     def index(self) -> SchemaIndex:
