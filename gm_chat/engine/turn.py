@@ -26,7 +26,6 @@ from gm_chat.engine.pulse import pulsing
 from gm_chat.engine.shielding import to_the_end
 from gm_chat.engine.state import WRITE_PATIENCE, Loop, TurnState
 from gm_chat.engine.summary import extend_summary, recalled
-from gm_chat.engine.summary import extend_summary, recalled
 from gm_chat.engine.tools import Answer, Toolbox
 from gm_chat.engine.transcript import Transcript
 from gm_chat.plugin.context import TurnContext, TurnOutcome
@@ -93,8 +92,8 @@ class Turn:
             turn_id, opened.conversation_id, request.actor, request.text, request.transport, request.scope
         )
         history = [*opened.history, StoredMessage(role="user", content=request.text)]
-        # Plain HTTP cannot ask in the middle of its answer, and what nobody keeps cannot be taken up again.
-        may_pause = request.transport != "http" and opened.conversation_id is not None
+        # Plain HTTP has no way to ask in the middle of its one answer.
+        may_pause = request.transport != "http"
         return cls(services, context, history, may_pause=may_pause, summary=opened.summary, due=opened.due)
 
     @classmethod
@@ -178,24 +177,22 @@ class Turn:
             with_tools=bool(tools.definitions),
             data=data_outline(await services.managers.view(context.actor), context.text) if tools.definitions else "",
         )
-
-        def written(summary: str) -> Transcript:
-            shown = [*recalled(summary), *to_messages(self._history, provider=provider.name)]
-            return Transcript([Message("system", prompt), *shown], provider=provider.name)
-
+        messages = [Message("system", prompt), *to_messages(self._history, provider=provider.name)]
         state = self._state = TurnState(
             context=context,
             services=services,
             provider=provider,
             tools=tools,
-            transcript=written(self._summary),
+            transcript=Transcript(messages, provider=provider.name),
             limits=TurnLimits.from_settings(services.settings),
             may_pause=self._may_pause,
         )
         if self._word is not None:
             state.count_on(self._earlier)
+        summary = self._summary
         if self._due is not None:
-            state.transcript = written(await extend_summary(state, self._due, self._summary))
+            summary = await extend_summary(state, self._due, summary)
+        state.transcript.recall(recalled(summary))
         return state
 
     async def _close(self, ended_by: BaseException | None) -> None:
