@@ -38,6 +38,8 @@ class Sample:
     rates: list[float] = field(default_factory=list)
     milliseconds: list[float] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
+    turns: int = 0
+    cpu_seconds: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -53,6 +55,11 @@ class Sample:
     def spread(self) -> float:
         """How far the repeats lie apart, as a part of their median."""
         return (max(self.rates) - min(self.rates)) / self.rate if self.rate else 0.0
+
+    @property
+    def cpu(self) -> float:
+        """The server's processor time per turn, in milliseconds: what a busy machine distorts least."""
+        return self.cpu_seconds / max(1, self.turns) * 1000
 
     @property
     def failed(self) -> int:
@@ -86,16 +93,20 @@ async def _once(server: Server, cell: Cell, seconds: float, sample: Sample) -> N
                 await checked(client, cell.kind)
             except TurnFailedError as error:
                 sample.errors[str(error)] += 1
+                sample.turns += 1
                 await asyncio.sleep(0.01)
             else:
+                sample.turns += 1
                 # Only what ends inside the window counts, so that neither the start nor the end of the run does.
                 if begin <= (now := time.perf_counter()) < end:
                     ended.append(now)
                     sample.milliseconds.append((now - started) * 1000)
             started = time.perf_counter()
 
+    used = server.cpu_seconds()
     try:
         await asyncio.gather(*(ask(client) for client in clients))
+        sample.cpu_seconds += server.cpu_seconds() - used
     finally:
         await asyncio.gather(*(client.close() for client in clients))
     sample.rates.append(len(ended) / seconds)

@@ -46,7 +46,20 @@ def print_table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]
 
 def print_rates(samples: Mapping[tuple[Cell, str], Sample]) -> None:
     """One row per cell; the ratio is ours to the reference's, "+-" the distance of the repeats."""
-    head = ("turn, transport, clients", "turns/s", "+-", "p50 ms", "err", "ref turns/s", "+-", "p50 ms", "err", "ratio")
+    head = (
+        "turn, transport, clients",
+        "turns/s",
+        "+-",
+        "p50 ms",
+        "cpu ms",
+        "err",
+        "ref turns/s",
+        "+-",
+        "p50 ms",
+        "cpu ms",
+        "err",
+        "ratio",
+    )
     rows = []
     for cell in dict.fromkeys(cell for cell, _ in samples):
         ours, reference = samples.get((cell, "ours")), samples.get((cell, "reference"))
@@ -61,8 +74,8 @@ def print_rates(samples: Mapping[tuple[Cell, str], Sample]) -> None:
 
 def _columns(sample: Sample | None) -> tuple[object, ...]:
     if sample is None:
-        return ("-",) * 4
-    return (sample.rate, f"{sample.spread:.0%}", sample.p50, str(sample.failed))
+        return ("-",) * 5
+    return (sample.rate, f"{sample.spread:.0%}", sample.p50, sample.cpu, str(sample.failed))
 
 
 def rate_targets(samples: Mapping[tuple[Cell, str], Sample]) -> list[Target]:

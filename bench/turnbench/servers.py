@@ -42,6 +42,11 @@ class Server:
         """Take so many users that did not ask anything yet."""
         return [Address(self.about["port"], next(self._next), self.about["csrf"]) for _ in range(number)]
 
+    def cpu_seconds(self) -> float:
+        """The processor time that the server has used so far, all its threads together."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii").rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     async def probe(self, name: str) -> Any:
         """Ask the server about itself, see ``probes``."""
         client = HttpClient(Address(self.about["port"], "", ""))
