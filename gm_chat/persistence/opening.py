@@ -108,6 +108,8 @@ def _conflict(owner: Owner, request: TurnRequest) -> JoinedTurn | None:
                 turn_id=turn_id, state=ChatPendingConfirmation.State.PENDING
             )
             expires_at = waiting.values_list("expires_at", flat=True).first()
-            if expires_at is not None:
+            if expires_at is None:
+                end_interrupted(active, now)
+            else:
                 raise TurnStopped("confirmation_pending") if expires_at > now else ConfirmationLapsed
     return None

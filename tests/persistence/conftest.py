@@ -1,4 +1,4 @@
-"""A record of the statements that every thread sends."""
+"""The store, and a record of the statements that every thread sends."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from django.db import connections
 from django.db.backends.signals import connection_created
 
 from gm_chat.persistence import threads
+from gm_chat.persistence.conversations import DjangoTurnStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+
+
+@pytest.fixture
+def store() -> DjangoTurnStore:
+    return DjangoTurnStore()
 
 
 @pytest.fixture
