@@ -16,14 +16,6 @@ ENDS = {"done", "error", "confirm_mutation"}
 SECONDS = 5.0
 
 
-class SocketClosedError(Exception):
-    """The server closed the socket; ``code`` says why."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
 class SocketClient:
     """Sends objects, text or bytes; receives events."""
 
@@ -45,12 +37,18 @@ class SocketClient:
                 await self._inbox.put({"type": "websocket.receive", "text": json.dumps(value)})
 
     async def event(self, seconds: float = SECONDS) -> dict[str, Any]:
-        """The next event, or :class:`SocketClosedError`."""
+        """The next event."""
         message = await asyncio.wait_for(self._outbox.get(), seconds)
-        if message["type"] == "websocket.close":
-            raise SocketClosedError(message["code"])
+        assert message["type"] == "websocket.send", message
         event: dict[str, Any] = json.loads(message["text"])
         return event
+
+    async def closed(self) -> int:
+        """The code with which the server closes the socket, next."""
+        message = await asyncio.wait_for(self._outbox.get(), SECONDS)
+        assert message["type"] == "websocket.close", message
+        code: int = message["code"]
+        return code
 
     async def rest(self) -> list[dict[str, Any]]:
         """The events up to one that ends the stream."""
@@ -100,9 +98,7 @@ async def connected(
         opening.cancel()
         await served
     answer = opening.result()
-    if answer["type"] == "websocket.close":
-        await asyncio.wait_for(served, SECONDS)
-        raise SocketClosedError(answer.get("code", 1000))
+    assert answer["type"] == "websocket.accept", answer
     client.headers = dict(answer.get("headers", ()))
     try:
         yield client

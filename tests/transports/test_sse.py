@@ -12,7 +12,7 @@ from django.test import AsyncClient, Client
 
 from gm_chat.models import ChatConversation, ChatTurn
 from gm_chat.testing.scripted import ScriptedProvider, call
-from gm_chat.transports import sse
+from gm_chat.transports import frames as framing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TOKEN = "t" * 32
+CHAT = {"enabled": True, "provider": "gm_chat.testing.ScriptedProvider"}
+
+
+@pytest.fixture
+def no_grace(settings: Any) -> None:
+    settings.GM_CHAT = CHAT | {"resume_grace_seconds": 0}
 
 
 def browser(url: str) -> httpx.Client:
@@ -81,7 +87,7 @@ async def test_gzip_would_have_compressed(async_client: AsyncClient, settings: A
 async def test_comments_fill_the_silence_also_before_the_first_event(
     async_client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sse, "HEARTBEAT_SECONDS", 0.02)
+    monkeypatch.setattr(framing, "HEARTBEAT_SECONDS", 0.02)
     with ScriptedProvider.playing([0.3, "Hi", 0.3, "."]):
         text = await read(await post(async_client))
     before, after = text.split('data: {"type":"text_chunk","content":"Hi"')
@@ -111,6 +117,7 @@ def test_wsgi_is_told_instead_of_being_held_back() -> None:
     assert "ASGI" in response.json()["detail"]
 
 
+@pytest.mark.usefixtures("no_grace")
 class TestOverARealServer:
     def test_the_first_event_arrives_before_the_last_is_produced(self, server: str, gate: Any) -> None:
         with (
@@ -143,6 +150,7 @@ class TestOverARealServer:
             eventually(lambda: ChatTurn.objects.get().state == "cancelled")
 
 
+@pytest.mark.usefixtures("no_grace")
 async def test_a_client_that_stopped_reading_and_leaves_ends_the_turn_too() -> None:
     """The turn is cancelled even while the server waits to send, outside of our generator."""
     left, stuck = asyncio.Event(), asyncio.Event()

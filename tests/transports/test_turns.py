@@ -1,16 +1,18 @@
 from __future__ import annotations
 
-import asyncio
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
-from gm_chat.engine import TurnRunner
-from gm_chat.engine.events import Done, TextChunk
+from gm_chat.engine import TurnRunner, UnknownTurnError
+from gm_chat.engine.events import Error
+from gm_chat.engine.ports import ConfirmRequest
 from gm_chat.loops import legacy_loop
+from gm_chat.plugin import Actor
 from gm_chat.testing.scripted import ScriptedProvider
 from gm_chat.testing.services import MemoryServices, ask
-from gm_chat.transports.turns import follow
+from gm_chat.transports.turns import answer, begin, exists, follow
 
 
 @pytest.fixture
@@ -18,32 +20,58 @@ def services() -> MemoryServices:
     return MemoryServices()
 
 
-async def test_a_turn_that_is_followed_to_its_end_is_not_cancelled(services: MemoryServices) -> None:
+@pytest.fixture
+def runner(services: MemoryServices) -> TurnRunner:
+    return TurnRunner(services, legacy_loop)
+
+
+async def test_an_answer_is_the_public_form_of_the_turn_s_events(runner: TurnRunner) -> None:
     with ScriptedProvider.playing(["Hi"]):
-        seen = [logged.event async for logged in follow(TurnRunner(services, legacy_loop), ask())]
-    assert seen[0] == TextChunk("Hi")
-    assert isinstance(seen[-1], Done)
-    assert [outcome.state for outcome in services.observer.outcomes] == ["done"]
+        events = [event async for event in answer(runner, ask())]
+    assert [(event["type"], event["seq"]) for event in events] == [("text_chunk", 1), ("done", 2)]
 
 
-async def test_who_stops_listening_cancels_the_turn(services: MemoryServices) -> None:
-    with ScriptedProvider.playing(["Hi", 60]) as script:
-        async with aclosing(follow(TurnRunner(services, legacy_loop), ask())) as events:
-            await anext(events)
-        assert script.open_streams == 0
-    assert [outcome.state for outcome in services.observer.outcomes] == ["cancelled"]
+async def test_nothing_begins_before_the_first_event_is_asked_for(services: MemoryServices, runner: TurnRunner) -> None:
+    async with aclosing(answer(runner, ask())):
+        pass
+    assert services.asked == []
 
 
-async def test_who_is_cancelled_cancels_the_turn(services: MemoryServices) -> None:
-    async def listen() -> None:
-        async for _ in follow(TurnRunner(services, legacy_loop), ask()):
-            pass
+async def test_a_refusal_is_one_event_that_belongs_to_no_turn(services: MemoryServices, runner: TurnRunner) -> None:
+    services.denied = frozenset({"message"})
+    (event,) = [event async for event in answer(runner, ask())]
+    assert (event["type"], event["code"]) == ("error", "permission_denied")
+    assert "turn_id" not in event
 
-    with ScriptedProvider.playing([60]) as script:
-        listener = asyncio.create_task(listen())
-        while not script.open_streams:  # noqa: ASYNC110 - the script has no event to wait for
-            await asyncio.sleep(0.01)
-        listener.cancel()
-        await asyncio.wait({listener})
-        assert script.open_streams == 0
-    assert listener.cancelled()
+
+async def test_a_word_on_nothing_is_a_bad_event(runner: TurnRunner) -> None:
+    word = ConfirmRequest(actor=Actor("7"), confirmation_id="c1", approved=True, transport="http")
+    refusal = await begin(runner, word)
+    assert isinstance(refusal, Error)
+    assert refusal.code == "bad_event"
+
+
+async def test_what_nobody_expected_is_told_in_general_words(
+    runner: TurnRunner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(request: Any) -> Any:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(runner, "start", fail)
+    refusal = await begin(runner, ask())
+    assert isinstance(refusal, Error)
+    assert refusal.code == "chat_error"
+    assert "secret" not in refusal.message
+    assert refusal.details["correlation_id"] in caplog.text
+
+
+async def test_only_its_owner_can_follow_a_turn(runner: TurnRunner) -> None:
+    with ScriptedProvider.playing(["Hi"]):
+        (first, _) = [event async for event in answer(runner, ask())]
+    turn_id = first["turn_id"]
+    assert [event["seq"] async for event in follow(runner, turn_id, 1, Actor("7"))] == [2]
+    assert await exists(runner, turn_id, Actor("7"))
+    assert not await exists(runner, turn_id, Actor("8"))
+    assert not await exists(runner, "unheard of", Actor("7"))
+    with pytest.raises(UnknownTurnError):
+        await anext(follow(runner, turn_id, 0, Actor("8")))
