@@ -143,9 +143,6 @@ class Turn:
         state = await self._prepare()
         if answer is not None:
             state.go_on([answer])
-        if self._due is not None:
-            self._summary = await extend_summary(state, self._due, self._summary)
-        state.transcript.recall(recalled(self._summary))
         async with aclosing(loop(state)) as events:
             async for event in events:
                 self.log.append(event)
