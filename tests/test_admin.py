@@ -57,7 +57,7 @@ def conversation() -> ChatConversation:
     call = {"id": "c1", "name": "query", "args": {"manager": "PartManager"}}
     ChatMessage.objects.create(conversation=made, turn=turn, role="assistant", tool_calls=[call])
     ChatPendingConfirmation.objects.create(
-        conversation=made, turn=turn, confirmation_id="c2", mutation_name="createPart", payload={"name": "Bolt"},
+        conversation=made, turn=turn, confirmation_id="c2", mutation_name="createPart", payload='{"name": "Bolt"}',
         payload_sha256="0", expires_at=timezone.now(),
     )  # fmt: skip
     return made
@@ -102,6 +102,17 @@ def test_turns_and_confirmations(
 ) -> None:
     assert browser.get(reverse(f"admin:gm_chat_{name}_changelist")).status_code == 200
     assert text in browser.get(reverse(f"admin:gm_chat_{name}_change", args=[key()])).content.decode()
+
+
+def test_who_looks_sees_what_died(browser: Client, conversation: ChatConversation) -> None:
+    past = timezone.now()
+    ChatTurn.objects.create(id="t2", conversation=conversation, active_key="k", alive_until=past)
+    ChatPendingConfirmation.objects.update(state="claimed", lease_until=past)
+    unknown = browser.get(reverse("admin:gm_chat_chatpendingconfirmation_changelist"), {"state__exact": "unknown"})
+    assert [row.confirmation_id for row in unknown.context["cl"].result_list] == ["c2"]
+    assert "unknown outcome" in unknown.content.decode()
+    turns = browser.get(reverse("admin:gm_chat_chatturn_changelist"), {"error_code__exact": "interrupted"})
+    assert [row.pk for row in turns.context["cl"].result_list] == ["t2"]
 
 
 @pytest.mark.parametrize("name", ["chatconversation", "chatturn", "chatpendingconfirmation"])

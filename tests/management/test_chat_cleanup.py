@@ -2,13 +2,21 @@ from __future__ import annotations
 
 from datetime import timedelta
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.core.management import CommandError, call_command
 from django.utils import timezone
+from testproject.stored import BOLT, paused
 
-from gm_chat.models import ChatConversation
+from gm_chat.models import ChatConversation, ChatPendingConfirmation, ChatTurn
+from gm_chat.persistence.conversations import DjangoTurnStore
+from gm_chat.persistence.threads import inline_database
+from gm_chat.signals import chat_mutation_executed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.django_db
 
@@ -17,7 +25,8 @@ CHAT = {"enabled": True, "provider": "gm_chat.testing.ScriptedProvider", "ttl_ho
 
 def cleanup(*arguments: str) -> str:
     out = StringIO()
-    call_command("chat_cleanup", *arguments, stdout=out)
+    with inline_database():
+        call_command("chat_cleanup", *arguments, stdout=out)
     return out.getvalue()
 
 
@@ -39,6 +48,33 @@ def test_it_goes_by_ttl_hours() -> None:
 def test_a_dry_run_deletes_nothing() -> None:
     assert cleanup("--dry-run").startswith("Would delete 3 conversations")
     assert ChatConversation.objects.count() == 4
+
+
+@pytest.fixture
+def executed() -> Iterator[list[Any]]:
+    """The results that receivers of ``chat_mutation_executed`` are told of."""
+    told: list[Any] = []
+
+    def receive(**arguments: Any) -> None:
+        told.append((arguments["mutation"], arguments["input"], arguments["result"]))
+
+    chat_mutation_executed.connect(receive)
+    yield told
+    chat_mutation_executed.disconnect(receive)
+
+
+def test_it_ends_what_waited_too_long_as_a_turn_would(executed: list[Any]) -> None:
+    with inline_database():
+        async_to_sync(paused)(DjangoTurnStore(), expires_at=timezone.now())
+    assert cleanup("--dry-run").endswith("and 1 resolved or expired confirmations.\n")
+    assert ChatTurn.objects.get().state == "paused"
+    assert executed == []
+    assert cleanup().endswith("and 1 resolved or expired confirmations.\n")
+    assert ChatTurn.objects.get().state == "done"
+    assert not ChatPendingConfirmation.objects.exists()
+    assert executed == [("createPart", BOLT, {"status": "cancelled", "reason": "confirmation_timed_out"})]
+    cleanup()
+    assert len(executed) == 1
 
 
 def test_a_batch_has_at_least_one_row() -> None:

@@ -26,7 +26,7 @@ def conversation(number: int, *, age: timedelta) -> ChatConversation:
 
 
 def confirmation(owner: ChatConversation, name: str, **changes: Any) -> ChatPendingConfirmation:
-    values = {"mutation_name": "createPart", "payload": {}, "payload_sha256": "", "expires_at": NOW + HOUR}
+    values = {"mutation_name": "createPart", "payload": "{}", "payload_sha256": "", "expires_at": NOW + HOUR}
     turn = owner.turns.get()
     return ChatPendingConfirmation.objects.create(
         conversation=owner, turn=turn, confirmation_id=name, **values | changes
@@ -44,21 +44,44 @@ def test_stale_conversations_go_with_all_they_hold_and_fresh_ones_stay() -> None
     assert not ChatPendingConfirmation.objects.exists()
 
 
-def test_confirmations_that_nobody_can_answer_go_and_pending_ones_stay() -> None:
+def test_confirmations_with_an_outcome_go_and_those_that_wait_or_are_unknown_stay() -> None:
     fresh = conversation(1, age=HOUR)
-    confirmation(fresh, "resolved", resolved_at=NOW)
-    confirmation(fresh, "expired", expires_at=NOW)
-    pending = confirmation(fresh, "pending")
-    assert prune(stale_before=NOW - HOUR * 24, now=NOW, batch_size=1) == Pruned(0, 2)
-    assert list(ChatPendingConfirmation.objects.all()) == [pending]
+    for state in ("executed", "failed", "rejected", "expired"):
+        confirmation(fresh, state, state=state, resolved_at=NOW)
+    confirmation(fresh, "pending")
+    confirmation(fresh, "overdue", expires_at=NOW)  # for somebody to end, who then tells of it
+    confirmation(fresh, "unknown", state="unknown", expires_at=NOW)
+    confirmation(fresh, "claimed", state="claimed", lease_until=NOW + HOUR, expires_at=NOW)
+    confirmation(fresh, "lapsed", state="claimed", lease_until=NOW, expires_at=NOW)
+    assert prune(stale_before=NOW - HOUR * 24, now=NOW, batch_size=3) == Pruned(0, 4)
+    assert dict(ChatPendingConfirmation.objects.values_list("confirmation_id", "state")) == {
+        "pending": "pending", "overdue": "pending", "unknown": "unknown", "claimed": "claimed", "lapsed": "unknown",
+    }  # fmt: skip
 
 
-def test_a_dry_run_counts_the_same_and_deletes_nothing() -> None:
-    confirmation(conversation(1, age=HOUR * 30), "old", resolved_at=NOW)
-    confirmation(conversation(2, age=HOUR), "new", resolved_at=NOW)
-    assert prune(stale_before=NOW - HOUR * 24, now=NOW, dry_run=True) == Pruned(1, 1)
+def test_even_an_unknown_outcome_goes_with_its_conversation() -> None:
+    confirmation(conversation(1, age=HOUR * 30), "unknown", state="unknown")
+    assert prune(stale_before=NOW - HOUR * 24, now=NOW) == Pruned(1, 0)
+    assert not ChatPendingConfirmation.objects.exists()
+
+
+def test_turns_of_dead_processes_are_ended() -> None:
+    conversation(1, age=HOUR)
+    ChatTurn.objects.update(active_key="k", alive_until=NOW - HOUR)
+    prune(stale_before=NOW - HOUR * 24, now=NOW)
+    assert ChatTurn.objects.get().error_code == "interrupted"
+
+
+def test_a_dry_run_counts_what_would_go_and_changes_nothing() -> None:
+    confirmation(conversation(1, age=HOUR * 30), "old", state="executed")
+    fresh = conversation(2, age=HOUR)
+    confirmation(fresh, "new", state="executed")
+    confirmation(fresh, "overdue", expires_at=NOW)
+    confirmation(fresh, "lapsed", state="claimed", lease_until=NOW)
+    before = list(ChatPendingConfirmation.objects.order_by("pk").values())
+    assert prune(stale_before=NOW - HOUR * 24, now=NOW, dry_run=True) == Pruned(1, 2)
     assert ChatConversation.objects.count() == 2
-    assert prune(stale_before=NOW - HOUR * 24, now=NOW) == Pruned(1, 1)
+    assert list(ChatPendingConfirmation.objects.order_by("pk").values()) == before
 
 
 def test_constraints_hold_on_every_database() -> None:
@@ -70,5 +93,10 @@ def test_constraints_hold_on_every_database() -> None:
     confirmation(first, "c1")
     with pytest.raises(IntegrityError), transaction.atomic():
         confirmation(first, "c1")
-    for _ in range(2):
+    ChatTurn.objects.create(id="a", conversation=first, owner_key="o", active_key="o", request_key="k")
+    for doubled in ({"active_key": "o"}, {"owner_key": "o", "request_key": "k"}):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            ChatTurn.objects.create(id="b", conversation=first, **doubled)
+    for number in range(2):
+        ChatTurn.objects.create(id=f"n{number}", conversation=first, owner_key="o")
         ChatConversation.objects.create(session_key="x", current_key=None, updated=NOW)
