@@ -26,6 +26,7 @@ from gm_chat.testing.scripted import Round, ScriptedProvider, ScriptedRequest
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from gm_chat.engine.state import Loop
     from gm_chat.managers.api import ManagerService
     from gm_chat.providers.base import ChatEvent, Message
 
@@ -206,11 +207,15 @@ def word(
 
 
 async def play_turn(
-    services: MemoryServices, *rounds: Round, text: str = "Which parts?", transport: Transport = "http"
+    services: MemoryServices,
+    *rounds: Round,
+    text: str = "Which parts?",
+    transport: Transport = "http",
+    loop: Loop = legacy_loop,
 ) -> PlayedTurn:
-    """Run one turn of the ordinary loop over a scripted provider, to its end or pause; a refusal is its only event."""
+    """Run one turn over a scripted provider, to its end or pause; a refusal is its only event."""
     before = len(services.store.closed)
-    runner = TurnRunner(services, legacy_loop)
+    runner = TurnRunner(services, loop)
     with ScriptedProvider.playing(*rounds) as script:
         try:
             turn_id = await runner.start(ask(text, transport=transport))

@@ -54,17 +54,26 @@ async def test_a_reader_that_leaves_disturbs_nobody() -> None:
     assert len(await read(log)) == 2
 
 
-async def test_a_pause_ends_the_stream_and_may_be_continued() -> None:
+async def test_a_pause_ends_the_stream_and_a_new_log_continues_it() -> None:
     pause = ConfirmMutation("1", "createPart", {})
     log = log_of(pause)
     assert log.is_finished
+    assert log.is_paused
     assert await read(log) == [(1, pause)]
-    log.append(DONE)
-    assert await read(log, 1) == [(2, DONE)]
+    later = EventLog("t", log.events)
+    assert not later.is_finished
+    reader, latecomer = (asyncio.create_task(read(later, after)) for after in (0, 1))
+    await asyncio.sleep(0)
+    later.append(DONE)
+    assert later.events == [pause, DONE]
+    assert not later.is_paused
+    assert await reader == [(1, pause), (2, DONE)]
+    assert await latecomer == [(2, DONE)]
 
 
-def test_nothing_follows_the_end() -> None:
-    log = log_of(DONE)
+@pytest.mark.parametrize("end", [DONE, ConfirmMutation("1", "createPart", {})])
+def test_nothing_follows_the_end(end: Event) -> None:
+    log = log_of(end)
     with pytest.raises(RuntimeError, match="turn 't' has ended"):
         log.append(TextChunk("late"))
 

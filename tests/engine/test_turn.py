@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gm_chat.engine import run_turn
+from gm_chat.engine import TurnRunner
 from gm_chat.engine.events import Done, Error, Event, TextChunk, ToolCall, ToolResult
-from gm_chat.engine.ports import ClosedTurn, OpenedTurn, ProviderHandle, StoredMessage, TurnRequest
+from gm_chat.engine.failures import CANCELLED
+from gm_chat.engine.ports import ClosedTurn, JoinedTurn, OpenedTurn, ProviderHandle, StoredMessage, TurnRequest
+from gm_chat.engine.turn import TurnTimeoutError
 from gm_chat.errors import PUBLIC_MESSAGES
 from gm_chat.loops import legacy_loop
 from gm_chat.managers.api import FieldInfo, ManagerInfo, ManagerVisibility, MutationCall, MutationInfo, Visibility
@@ -25,7 +27,7 @@ from gm_chat.providers.base import (
 )
 from gm_chat.settings import ChatSettings
 from gm_chat.testing.scripted import NO_DONE, ScriptedProvider, call, done
-from gm_chat.testing.services import MemoryServices, MemoryStore, Recorder, ask, play_turn, tool
+from gm_chat.testing.services import OWNER, MemoryServices, MemoryStore, Recorder, ask, play_turn, tool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -64,23 +66,17 @@ async def test_the_course_of_a_turn() -> None:
 
 async def test_the_turn_is_stored_before_its_last_event_is_released() -> None:
     services = MemoryServices()
-    with ScriptedProvider.playing(["Hello."]):
-        async with aclosing(run_turn(ask(), services, loop=legacy_loop)) as events:
-            assert await anext(events) == TextChunk("Hello.")
+    runner = TurnRunner(services, legacy_loop)
+    gate = asyncio.Event()
+    with ScriptedProvider.playing(["Hello.", gate.wait]):
+        turn_id = await runner.start(ask())
+        async with aclosing(runner.subscribe(turn_id, actor=OWNER)) as events:
+            assert (await anext(events)).event == TextChunk("Hello.")
             assert services.store.closed == []
-            assert isinstance(await anext(events), Done)
+            gate.set()
+            assert isinstance((await anext(events)).event, Done)
             assert len(services.store.closed) == 1
             assert services.observer.log[-1] == "finished done"
-
-
-async def test_text_is_released_while_the_provider_still_works() -> None:
-    services = MemoryServices()
-    gate = asyncio.Event()
-    with ScriptedProvider.playing(["first", gate.wait, "last"]):
-        async with aclosing(run_turn(ask(), services, loop=legacy_loop)) as events:
-            assert await asyncio.wait_for(anext(events), 1) == TextChunk("first")
-            gate.set()
-            assert [event async for event in events] == [TextChunk("last"), Done(TokenUsage(10, 5))]
 
 
 async def test_the_next_turn_sees_the_one_before() -> None:
@@ -295,8 +291,8 @@ async def test_an_exception_with_a_public_reason_keeps_it() -> None:
         yield TextChunk("a")
         raise BudgetError
 
-    async with aclosing(run_turn(ask(), MemoryServices(), loop=loop)) as events:
-        error = only_error([event async for event in events])
+    turn = await play_turn(MemoryServices(), loop=loop)
+    error = only_error(turn.events)
     assert (error.code, error.message) == ("budget_exhausted", PUBLIC_MESSAGES["budget_exhausted"])
 
 
@@ -305,7 +301,7 @@ class FailingStore(MemoryStore):
         super().__init__()
         self.fails = {"open": opening, "close": closing}
 
-    async def open_turn(self, request: TurnRequest, turn_id: str, *, max_messages: int) -> OpenedTurn:
+    async def open_turn(self, request: TurnRequest, turn_id: str, *, max_messages: int) -> OpenedTurn | JoinedTurn:
         if self.fails["open"]:
             raise OSError("database is down")
         return await super().open_turn(request, turn_id, max_messages=max_messages)
@@ -350,22 +346,15 @@ async def test_a_provider_that_cannot_be_built_fails_the_opened_turn() -> None:
 
 
 async def cancel_at(services: MemoryServices, ready: asyncio.Event, *rounds: Any) -> list[Event]:
-    """Cancel the turn's task once ``ready`` is set; return the events that had come."""
-    seen: list[Event] = []
-
-    async def consume() -> None:
-        async with aclosing(run_turn(ask(), services, loop=legacy_loop)) as events:
-            async for event in events:
-                seen.append(event)  # noqa: PERF401 (what had come must be kept when the task is cancelled)
-
+    """Cancel the turn once ``ready`` is set; return all its events."""
+    runner = TurnRunner(services, legacy_loop)
     with ScriptedProvider.playing(*rounds) as script:
-        task = asyncio.create_task(consume())
+        turn_id = await runner.start(ask())
         await asyncio.wait_for(ready.wait(), 1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(task, 1)
+        assert await asyncio.wait_for(runner.cancel(turn_id, actor=OWNER), 1) is True
         assert script.open_streams == 0
-    return seen
+    async with aclosing(runner.subscribe(turn_id, actor=OWNER)) as events:
+        return [logged.event async for logged in events]
 
 
 async def test_cancelled_while_the_provider_streams() -> None:
@@ -376,11 +365,11 @@ async def test_cancelled_while_the_provider_streams() -> None:
         ready.set()
         await asyncio.sleep(60)
 
-    assert await cancel_at(services, ready, ["Half", hang]) == [TextChunk("Half")]
+    assert await cancel_at(services, ready, ["Half", hang]) == [TextChunk("Half"), CANCELLED]
     (closed,) = services.store.closed
     assert [row.content for row in closed.messages] == ["Half"]
     assert closed.outcome == TurnOutcome("cancelled", "cancelled", 0, 0, "Half")
-    assert closed.events == (TextChunk("Half"), Error("cancelled", "The answer was cancelled."))
+    assert closed.events == (TextChunk("Half"), CANCELLED)
     assert closed.usage == TokenUsage(reported=False)
     assert services.observer.log == ["started", "finished cancelled"]
 
@@ -407,43 +396,82 @@ async def test_cancelled_while_a_tool_runs_the_next_turn_sees_an_interrupted_cal
 
 
 class SlowStore(MemoryStore):
-    """Takes its time, and tells when it is at work."""
+    """Takes its time to close a turn, and tells when it is at work."""
 
-    def __init__(self, slow: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.slow = slow
         self.at_work = asyncio.Event()
 
-    async def _work(self, step: str) -> None:
-        if step == self.slow:
-            self.at_work.set()
-            await asyncio.sleep(0.03)
-
-    async def open_turn(self, request: TurnRequest, turn_id: str, *, max_messages: int) -> OpenedTurn:
-        await self._work("open")
-        return await super().open_turn(request, turn_id, max_messages=max_messages)
-
     async def close_turn(self, turn: ClosedTurn) -> None:
-        await self._work("close")
+        self.at_work.set()
+        await asyncio.sleep(0.03)
         await super().close_turn(turn)
 
 
-@pytest.mark.parametrize(("slow", "state"), [("open", "cancelled"), ("close", "done")])
-async def test_a_turn_cancelled_while_the_store_works_is_still_closed_once(slow: str, state: str) -> None:
-    store = SlowStore(slow)
+async def test_cancelled_while_it_is_closed_a_turn_ends_as_the_store_has_it() -> None:
+    store = SlowStore()
     services = MemoryServices(store=store)
-    await cancel_at(services, store.at_work, ["Hello."])
+    assert await cancel_at(services, store.at_work, ["Hello."]) == [TextChunk("Hello."), Done(TokenUsage(10, 5))]
     (closed,) = store.closed
-    assert closed.outcome.state == state
+    assert closed.outcome.state == "done"
 
 
-async def test_leaving_early_closes_the_turn_as_cancelled() -> None:
-    services = MemoryServices()
-    with ScriptedProvider.playing(["Half", 60]) as script:
-        async with aclosing(run_turn(ask(), services, loop=legacy_loop)) as events:
-            await anext(events)
-        assert script.open_streams == 0
-    assert services.store.closed[0].outcome.state == "cancelled"
+async def test_a_write_that_has_begun_is_not_torn_by_a_cancellation() -> None:
+    ready = asyncio.Event()
+
+    async def mutate(args: Mapping[str, Any], context: ToolContext) -> Any:
+        ready.set()
+        await asyncio.sleep(0.03)
+        return {"status": "executed", "data": 1}
+
+    services = MemoryServices(tools=[tool(mutate, write=True)])
+    events = await cancel_at(services, ready, [call("mutate")])
+    assert events == [ToolCall("id-2", "mutate", {}), CANCELLED]
+    assert services.observer.tools == [("mutate", {}, {"status": "executed", "data": 1})]
+    (closed,) = services.store.closed
+    assert closed.messages[1].tool_result == {"status": "executed", "data": 1}
+
+
+async def test_a_write_that_hangs_does_not_keep_a_turn_from_being_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gm_chat.engine.state.WRITE_PATIENCE", 0.05)
+    ready = asyncio.Event()
+
+    async def mutate(args: Mapping[str, Any], context: ToolContext) -> Any:
+        ready.set()
+        await asyncio.sleep(60)
+
+    services = MemoryServices(tools=[tool(mutate, write=True)])
+    assert await cancel_at(services, ready, [call("mutate")]) == [ToolCall("id-2", "mutate", {}), CANCELLED]
+    turn = await play_turn(services, ["Hm."], text="Well?")
+    assert turn.requests[0].messages[3].tool_result["error"]["code"] == "interrupted"
+
+
+# --- time --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["provider", "tool", "building"])
+async def test_a_turn_is_bounded_as_a_whole(where: str) -> None:
+    async def look(args: Mapping[str, Any], context: ToolContext) -> Any:
+        await asyncio.sleep(60)
+
+    class SlowToBuild(MemoryServices):
+        async def provider_for(self, context: TurnContext) -> ProviderHandle:
+            await asyncio.sleep(60 if where == "building" else 0)
+            return await super().provider_for(context)
+
+    services = SlowToBuild(tools=[tool(look)], settings=ChatSettings(turn_timeout_seconds=0.05))
+    turn = await asyncio.wait_for(play_turn(services, [call("look")] if where == "tool" else ["Half", 60]), 2)
+    assert only_error(turn.events).code == "chat_error"
+    assert turn.closed is not None
+    assert turn.closed.outcome.state == "failed"
+    ((error, _),) = services.observer.failures
+    assert isinstance(error, TurnTimeoutError)
+    assert "longer than 0.05 s" in str(error)
+
+
+async def test_time_is_no_matter_unless_it_is_limited() -> None:
+    services = MemoryServices(settings=ChatSettings(turn_timeout_seconds=5))
+    assert (await play_turn(services, ["Hello."])).events[-1] == Done(TokenUsage(10, 5))
 
 
 class BrokenObserver(Recorder):
