@@ -111,7 +111,7 @@ def _websocket(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
 def _serves_chat(application: object) -> bool | None:
     """Whether the chat's socket lies behind an ASGI application; ``None`` for one that cannot be looked into."""
     # Imported here: Channels is needed at no start, and by no project without sockets.
-    from channels.routing import ProtocolTypeRouter, URLRouter
+    from channels.routing import ProtocolTypeRouter, URLRouter  # type: ignore[import-untyped]  # it has no type hints
 
     from gm_chat.routing import chat
 

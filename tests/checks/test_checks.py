@@ -5,92 +5,23 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, field
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.apps import apps
-from django.http import HttpResponse
 from django.test import override_settings
-from django.urls import path
+from testproject.checking import CHAT, EchoPlugin
 
 from gm_chat import checks
-from gm_chat.checks import serving
 from gm_chat.managers import registry
-from gm_chat.managers.api import FieldInfo, ManagerInfo, MutationInfo
-from gm_chat.managers.index import SchemaIndex
-from gm_chat.plugin import CheckResult, ProviderSpec, hookimpl
-from gm_chat.providers.base import BaseLLMProvider, Provider
+from gm_chat.managers.api import ManagerInfo
+from gm_chat.plugin import CheckResult
 from gm_chat.settings import ChatConfigurationError
-from gm_chat.testing.hosts import make_host
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from django.core.checks import CheckMessage
-
-CHAT = {"enabled": True, "provider": "echo"}
-PART = ManagerInfo(
-    name="PartManager",
-    description="Parts.",
-    fields=(FieldInfo(name="id", type="integer"), FieldInfo(name="name", type="string")),
-    mutations=(MutationInfo(name="createPart", manager="PartManager", kind="create"),),
-)
-
-
-@dataclass(eq=False)
-class EchoPlugin:
-    """Offers the provider ``echo``, and what a test wants it to complain about."""
-
-    check: Callable[[Mapping[str, Any] | None], None] | None = None
-    findings: list[CheckResult] = field(default_factory=list)
-    extra: str | None = "chat-echo"
-
-    @hookimpl
-    def gm_chat_providers(self) -> list[ProviderSpec]:
-        def build(config: Mapping[str, Any] | None) -> Provider:
-            return BaseLLMProvider(config)
-
-        return [ProviderSpec(name="echo", build=build, check=self.check, required_extra=self.extra)]
-
-    @hookimpl
-    def gm_chat_system_checks(self) -> list[CheckResult]:
-        return self.findings
-
+    from collections.abc import Callable
 
 Run = Any
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run the checks with a chat of this test's own making and return the findings by id."""
-
-    def run(
-        plugin: object = None, *, managers: object = (PART,), chat: Mapping[str, Any] = CHAT, **plugins: object
-    ) -> dict[str, CheckMessage]:
-        class Runtime:
-            host = make_host({"echo": plugin or EchoPlugin(), **plugins}, strict=False)
-
-            @property
-            def index(self) -> SchemaIndex:
-                if isinstance(managers, Exception):
-                    raise managers
-                return SchemaIndex.build(managers)  # type: ignore[arg-type]  # else it holds descriptions
-
-        monkeypatch.setattr(checks, "get_runtime", Runtime)
-        with override_settings(GM_CHAT=dict(chat)):
-            found = checks.check_chat()
-        assert len({item.id for item in found}) == len(found), found
-        return {str(item.id).removeprefix("gm_chat."): item for item in found}
-
-    return run
-
-
-@pytest.fixture(autouse=True)
-def _no_declarations() -> Iterator[None]:
-    with registry.using():
-        yield
 
 
 def test_a_working_chat_has_no_findings(run: Run) -> None:
@@ -254,61 +185,6 @@ class TestPlugins:
         found = checks.check_chat()
         assert [item.id for item in found] == ["gm_chat.E001"]
         assert "no plugins today" in found[0].msg
-
-
-class TestRoutes:
-    def test_absent_routes_come_with_the_line_to_add(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        from django.urls import NoReverseMatch
-
-        def nowhere(name: str) -> str:
-            raise NoReverseMatch
-
-        monkeypatch.setattr(serving, "reverse", nowhere)
-        found = run(chat={**CHAT, "url": "assistant"})["W004"]
-        assert found.hint == 'Add to urlpatterns in testproject.urls: path("assistant/", include("gm_chat.urls")),'
-
-    def test_a_urlconf_that_cannot_be_imported_is_django_s_finding(self, run: Run) -> None:
-        with override_settings(ROOT_URLCONF="no_such_urlconf"):
-            assert run() == {}
-
-    def test_a_project_without_urls_needs_none(self, run: Run) -> None:
-        with override_settings(ROOT_URLCONF=None):
-            assert run() == {}
-
-    def test_a_view_in_front_is_named(self, run: Run) -> None:
-        from django.urls import include
-
-        module = ModuleType("urlconf_with_a_page_in_front")
-        patterns = [path("talk/", lambda request: HttpResponse("")), path("talk/", include("gm_chat.urls"))]
-        module.urlpatterns = patterns  # type: ignore[attr-defined]  # what makes it a URLconf
-        sys.modules[module.__name__] = module
-        with override_settings(ROOT_URLCONF=module.__name__):
-            assert "'/talk/'" in run()["W004"].msg
-        del sys.modules[module.__name__]
-
-
-SQLITE = "django.db.backends.sqlite3"
-READY = {"transaction_mode": "IMMEDIATE", "timeout": 20, "init_command": "PRAGMA journal_mode=wal;"}
-
-
-@pytest.mark.parametrize(
-    ("database", "warned"),
-    [
-        ({"ENGINE": SQLITE, "NAME": "db.sqlite3"}, True),
-        ({"ENGINE": SQLITE, "NAME": "db.sqlite3", "OPTIONS": READY}, False),
-        *[
-            ({"ENGINE": SQLITE, "NAME": "db", "OPTIONS": {k: v for k, v in READY.items() if k != x}}, True)
-            for x in READY
-        ],
-        ({"ENGINE": SQLITE, "NAME": ":memory:"}, False),
-        ({"ENGINE": "django.db.backends.postgresql", "NAME": "db"}, False),
-    ],
-)
-def test_sqlite_in_its_standard_mode_is_warned_about(
-    run: Run, monkeypatch: pytest.MonkeyPatch, database: dict[str, Any], warned: bool
-) -> None:
-    monkeypatch.setitem(serving.django_settings.DATABASES, "default", database)
-    assert list(run()) == (["W005"] if warned else [])
 
 
 CHECK = """
