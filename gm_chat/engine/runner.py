@@ -18,7 +18,7 @@ from gm_chat.engine.turn import Turn
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 
-    from gm_chat.engine.events import LoggedEvent
+    from gm_chat.engine.events import Event, LoggedEvent
     from gm_chat.engine.log import EventLog
     from gm_chat.engine.ports import ExpiredMutation, PendingMutation, Pulse, TurnRequest, TurnServices
     from gm_chat.engine.state import Loop
@@ -40,7 +40,10 @@ STOP_SECONDS: Final = 10.0
 
 @dataclass(slots=True)
 class _Run:
-    turn: Turn
+    """What is left of a turn to others: who owns it, what it said, and how to stop it."""
+
+    owner: str
+    log: EventLog
     task: asyncio.Task[None]
     loop: asyncio.AbstractEventLoop
     followers: int = 0
@@ -48,10 +51,6 @@ class _Run:
     alone: asyncio.TimerHandle | None = None
     stopping: bool = False
     ended_at: float | None = None
-
-    @property
-    def log(self) -> EventLog:
-        return self.turn.log
 
     @property
     def is_over(self) -> bool:
@@ -120,7 +119,7 @@ class TurnRunner:
         first step raises :class:`UnknownTurnError` for a turn that is not the actor's, or not known any more.
         """
         run = self._runs.get(turn_id)
-        if run is not None and run.turn.context.actor.key != actor.key:
+        if run is not None and run.owner != actor.key:
             raise UnknownTurnError(turn_id)
         here = run is not None and (run.is_over or (run.ended_at is None and run.loop is asyncio.get_running_loop()))
         if run is None or not here:
@@ -137,7 +136,7 @@ class TurnRunner:
         A turn of this event loop is closed when this returns. A paused one ends too, its mutation rejected.
         """
         run = self._runs.get(turn_id)
-        if run is not None and run.turn.context.actor.key != actor.key:
+        if run is not None and run.owner != actor.key:
             return False
         if run is not None and run.ended_at is None and not run.loop.is_closed():
             await self._stop(run)
@@ -188,28 +187,28 @@ class TurnRunner:
             if isinstance(error, Exception):
                 return
             raise
-        run = self._register(result) if isinstance(result, Turn) else None
-        if not admitted.done():
+        asker_is_there = not admitted.done()
+        if asker_is_there:
             admitted.set_result(result)
-        elif run is not None:
-            self._wait_for_followers(run, self._grace)  # whoever asked has gone
-        if run is not None:
-            await run.turn.run(self._loop, partial(self._heard, run))
+        if isinstance(result, Turn):
+            run = self._register(result)
+            self._wait_for_followers(run, max(self._grace, UNCLAIMED_SECONDS) if asker_is_there else self._grace)
+            await result.run(self._loop, partial(self._heard, run))
 
     def _register(self, turn: Turn) -> _Run:
         """Enter the turn that the current task is about to run."""
         task = cast("asyncio.Task[None]", asyncio.current_task())
-        run = self._runs[turn.context.turn_id] = _Run(turn, task, asyncio.get_running_loop())
-        task.add_done_callback(lambda _: self._ended(run))
-        self._wait_for_followers(run, max(self._grace, UNCLAIMED_SECONDS))
+        context = turn.context
+        run = _Run(context.actor.key, turn.log, task, asyncio.get_running_loop())
+        self._runs[context.turn_id] = run
+        task.add_done_callback(lambda _: self._ended(run, turn.last))
         return run
 
-    def _ended(self, run: _Run) -> None:
+    def _ended(self, run: _Run, last: Event | None) -> None:
         """Add the last event, now that nothing is left to do; that of a turn which could not even be closed, too."""
         run.ended_at = self._clock()
         if run.alone is not None:
             run.alone.cancel()
-        last = run.turn.last
         if last is None:
             error = None if run.task.cancelled() else run.task.exception()
             last = CANCELLED if error is None else unexpected(error, run.log.turn_id)

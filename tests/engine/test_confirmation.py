@@ -543,6 +543,25 @@ async def test_an_observer_that_fails_does_not_keep_others_from_learning(caplog:
     assert "the observer of turn id-1 failed" in caplog.text
 
 
+async def test_whoever_leaves_while_confirmations_expire_has_still_told_of_them() -> None:
+    class Slow(MemoryStore):
+        async def expire(self, *args: Any, **kwargs: Any) -> Any:
+            expired = await super().expire(*args, **kwargs)
+            await asyncio.sleep(0.02)
+            return expired
+
+    desk = Desk()
+    desk.services.store = Slow(now=lambda: desk.now)
+    with ScriptedProvider.playing([ASKS]):
+        await lapse(desk)
+        leaving = asyncio.create_task(desk.runner.expire())
+        await asyncio.sleep(0.01)
+        leaving.cancel()
+        await asyncio.wait({leaving})
+    assert leaving.cancelled()
+    assert desk.observer.tools == [("mutate", ARGS, TIMED_OUT)]
+
+
 async def test_what_lapses_again_and_again_is_pending() -> None:
     """Somebody else ends it at this moment and has not told the store yet."""
 

@@ -439,13 +439,30 @@ async def test_a_turn_cancelled_at_once_is_closed_too(services: MemoryServices, 
     assert services.store.closed[0].outcome.state == "cancelled"
 
 
-async def test_cancelling_twice_is_cancelling_once(services: MemoryServices, runner: TurnRunner) -> None:
+class SlowToClose(MemoryStore):
+    """Takes its time to close a turn, and tells when it is at work."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_work = asyncio.Event()
+
+    async def close_turn(self, turn: ClosedTurn) -> None:
+        self.at_work.set()
+        await asyncio.sleep(0.03)
+        await super().close_turn(turn)
+
+
+async def test_cancelling_twice_is_cancelling_once() -> None:
+    store = SlowToClose()
+    runner = TurnRunner(MemoryServices(store=store), legacy_loop)
     with ScriptedProvider.playing(["Half", 60]):
         turn_id = await runner.start(ask())
         await see_one(runner, turn_id)
-        both = await asyncio.gather(*(runner.cancel(turn_id, actor=OWNER) for _ in range(2)))
-    assert both == [True, True]
-    assert len(services.store.closed) == 1
+        first = asyncio.create_task(runner.cancel(turn_id, actor=OWNER))
+        await store.at_work.wait()
+        assert await runner.cancel(turn_id, actor=OWNER) is True
+        assert [closed.outcome.state for closed in store.closed] == ["cancelled"]
+        assert await first is True
     assert await events(runner, turn_id) == [TextChunk("Half"), CANCELLED]
 
 
