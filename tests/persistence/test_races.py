@@ -53,7 +53,7 @@ DRIVERS = {"postgres": "psycopg", "mariadb": "MySQLdb"}
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres", "mariadb"])
-def alias(request: pytest.FixtureRequest, django_db_blocker: Any) -> Iterator[str]:
+def alias(request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any) -> Iterator[str]:
     """A database with the chat's tables: the test project's, or one of this run's own on a server."""
     if request.param == "sqlite":
         yield "default"
