@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from gm_chat.models import ChatMessage, ChatPendingConfirmation, ChatTurn
 from gm_chat.persistence.database import transact
-from gm_chat.persistence.rows import message_values, pack_event, pack_input, pack_progress, pack_usage
+from gm_chat.persistence.rows import message_values, pack_event, pack_input, pack_progress, pack_usage, stored_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def _wait_for(alias: str, conversation_id: int, turn_id: str, pending: PendingMu
         payload=payload,
         payload_sha256=digest,
         progress=pack_progress(pending.progress),
-        expires_at=pending.expires_at,
+        expires_at=stored_time(pending.expires_at),
     ).save(using=alias, force_insert=True)
 
 
@@ -69,7 +69,8 @@ def add_messages(alias: str, conversation_id: int, turn_id: str, messages: Seque
     if not messages:
         return
     rows = ChatMessage.objects.using(alias)
-    question = rows.filter(conversation_id=conversation_id, turn_id=turn_id, role=ChatMessage.Role.USER)
+    # By the turn alone: beside the conversation, SQLite would walk through all of its messages.
+    question = rows.filter(turn_id=turn_id, role=ChatMessage.Role.USER)
     parent_id = question.values_list("pk", flat=True).first()
     rows.bulk_create(
         ChatMessage(conversation_id=conversation_id, turn_id=turn_id, parent_id=parent_id, **message_values(message))

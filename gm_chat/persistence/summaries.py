@@ -32,7 +32,6 @@ __all__ = ["SUMMARY_COLUMNS", "StoredSummary", "recall", "rows_to_read"]
 SUMMARY_COLUMNS: Final = (
     "conversation__summary_text",
     "conversation__summarized_through_id",
-    "conversation__summarized_through__conversation_id",
     "conversation__summary_tried_through",
 )
 """What the window's query reads of the conversation, beside its messages' own columns."""
@@ -64,7 +63,7 @@ class StoredSummary:
     before: int
 
     async def read(self) -> SummarySource:
-        """Note the attempt and load the messages, in one hop."""
+        """Note the attempt and load the messages, in one hop. A marker that is not the conversation's starts anew."""
         return await run_db(self._read)
 
     async def save(self, source: SummarySource, text: str) -> None:
@@ -74,13 +73,11 @@ class StoredSummary:
     def _read(self) -> SummarySource:
         with transaction.atomic(using=self.database):
             self._conversation().update(summary_tried_through=self.newest)
-            rows = (
-                ChatMessage.objects.using(self.database)
-                .filter(conversation_id=self.conversation_id, pk__gt=self.covered, pk__lt=self.before)
-                .order_by("-pk")
-                .values("pk", "role", **_CUT)[: MAX_MESSAGES + 1]
-            )
-            return _source(self.text, self.covered, list(rows))
+            messages = ChatMessage.objects.using(self.database).filter(conversation_id=self.conversation_id)
+            known = bool(self.covered) and messages.filter(pk=self.covered).exists()
+            covered, text = (self.covered, self.text) if known else (0, "")
+            new = messages.filter(pk__gt=covered, pk__lt=self.before).order_by("-pk")
+            return _source(text, covered, list(new.values("pk", "role", **_CUT)[: MAX_MESSAGES + 1]))
 
     def _save(self, through: int, text: str) -> None:
         self._conversation().filter(summarized_through=self.marker).update(
@@ -112,10 +109,10 @@ def recall(
     ``rows`` are the newest of ``messages``, the newest first, with :data:`SUMMARY_COLUMNS`, as many as
     :func:`rows_to_read` says. ``summarize_after`` messages may do without a summary; ``None``: however many there are.
 
-    A summary counts only with a marker that is a message of the same conversation: what else it covers is not known.
+    A summary without the marker of what it covers does not count, nor one whose marker lies ahead of the conversation.
     """
-    text, marker, owner, tried = (rows[0][column] for column in SUMMARY_COLUMNS)
-    covered = marker if text and owner == rows[0]["conversation_id"] else 0
+    text, marker, tried = (rows[0][column] for column in SUMMARY_COLUMNS)
+    covered = marker if text and marker and marker <= rows[0]["pk"] else 0
     text = text if covered else ""
     if summarize_after is None or not is_due(
         [row["pk"] for row in rows], window=window, covered=covered, tried=tried or 0

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db.models import Max
-
 from gm_chat.engine.history import window
 from gm_chat.models import ChatMessage
 from gm_chat.persistence.rows import MESSAGE_COLUMNS, message_from_row
@@ -46,7 +44,8 @@ def read_window(messages: QuerySet[ChatMessage], limit: int, *, summarize_after:
     summary, due = recall(rows, messages, window=limit, summarize_after=summarize_after)
     recent = rows[:limit]
     if recent and all(row["role"] != ChatMessage.Role.USER for row in recent):
-        last_question = messages.filter(role=ChatMessage.Role.USER).aggregate(last=Max("pk"))["last"]
+        questions = messages.filter(role=ChatMessage.Role.USER).order_by("-pk")
+        last_question = questions.values_list("pk", flat=True).first()
         recent = list(newest_first.filter(pk__gte=last_question)) if last_question is not None else []
     history = tuple(window([message_from_row(row) for row in reversed(recent)], limit))
     return Window(conversation_id, newest_id, history, summary, due)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
+from django.db import connection
 from testproject.stored import ANONYMOUS, closed, confirmation, opened, tool_turn, waiting
 
 from gm_chat.engine.messages import assistant_row
@@ -15,7 +18,7 @@ from gm_chat.persistence import summaries
 from gm_chat.persistence.conversations import DjangoTurnStore
 from gm_chat.persistence.owner import owner_of
 from gm_chat.persistence.rows import message_values
-from gm_chat.persistence.threads import run_db
+from gm_chat.persistence.threads import inline_database, run_db
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -179,21 +182,23 @@ async def test_a_summary_whose_last_message_is_gone_is_made_anew(store: DjangoTu
     assert texts(source)[0] == "question 0"
 
 
-async def test_a_marker_of_another_conversation_counts_for_nothing(store: DjangoTurnStore) -> None:
+@pytest.mark.parametrize("ahead", [True, False])
+async def test_a_marker_of_another_conversation_counts_for_nothing(store: DjangoTurnStore, ahead: bool) -> None:
     def elsewhere() -> int:
         other = ChatConversation.objects.create(session_key="other", updated="2026-01-01T00:00:00Z")
         turn = ChatTurn.objects.create(pk="elsewhere", conversation=other, state="done")
         return ChatMessage.objects.create(conversation=other, turn=turn, role="user", content="Secret").pk
 
+    foreign = 0 if ahead else await run_db(elsewhere)
     await stored(15)
-    foreign = await run_db(elsewhere)
+    foreign = foreign or await run_db(elsewhere)
     await run_db(
         ChatConversation.objects.exclude(session_key="other").update, summary_text="X", summarized_through_id=foreign
     )
     turn = await ask(store)
-    assert turn.summary == ""
     assert turn.due is not None
     source = await turn.due.read()
+    assert (source.previous, texts(source)[0]) == ("", "question 0")
     assert "Secret" not in texts(source)
     await turn.due.save(source, "Mine.")
     assert await run_db(ChatConversation.objects.filter(summary_text="Mine.").count) == 1
@@ -315,7 +320,7 @@ async def test_a_turn_pays_only_for_the_summary_that_is_due(store: DjangoTurnSto
     assert turn.due is not None
     statements.clear()
     await turn.due.save(await turn.due.read(), "New.")
-    assert kinds(statements) == ["UPDATE conversation", "SELECT message", "UPDATE conversation"]
+    assert kinds(statements) == ["UPDATE conversation", "SELECT message", "SELECT message", "UPDATE conversation"]
 
 
 async def test_only_the_window_s_rows_are_read(store: DjangoTurnStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,3 +329,41 @@ async def test_only_the_window_s_rows_are_read(store: DjangoTurnStore, monkeypat
     await stored(1000)
     await ask(store)
     assert len(read) == 21
+
+
+async def test_what_a_turn_costs_does_not_grow_with_the_conversation(store: DjangoTurnStore) -> None:
+    """Count the steps of SQLite's virtual machine, which no busy machine disturbs."""
+    if connection.vendor != "sqlite":
+        pytest.skip("only SQLite counts its steps")
+
+    def steps(turn_id: str) -> int:
+        counted = 0
+
+        def count() -> int:
+            nonlocal counted
+            counted += 1
+            return 0
+
+        connection.ensure_connection()
+        connection.connection.set_progress_handler(count, 10)
+        try:
+            with inline_database():
+                turn = async_to_sync(opened)(store, turn_id)
+                async_to_sync(store.close_turn)(closed(turn_id, turn))
+        finally:
+            connection.connection.set_progress_handler(None, 0)
+        return counted
+
+    def measure() -> list[int]:
+        try:
+            return [steps(f"t{number}") for number in range(3)]
+        finally:
+            connection.close()
+
+    found = []
+    for length in (30, 3_000):
+        ids = await stored(length)
+        await run_db(ChatConversation.objects.update, summary_text="Old.", summarized_through_id=ids[-11])
+        found.append(min(await asyncio.to_thread(measure)))
+        await run_db(ChatConversation.objects.all().delete)
+    assert found[1] <= found[0] * 1.3, found
