@@ -23,7 +23,7 @@ from gm_chat.persistence.closing import add_messages
 from gm_chat.persistence.database import chat_database, transact
 from gm_chat.persistence.lapsed import lapse_claims
 from gm_chat.persistence.owner import actor_of
-from gm_chat.persistence.rows import pack_event, unpack_event, unpack_input, unpack_progress
+from gm_chat.persistence.rows import pack_event, read_time, unpack_event, unpack_input, unpack_progress
 from gm_chat.persistence.window import read_window
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _mutation(row: ChatPendingConfirmation, arguments: dict[str, Any]) -> Pendin
         id=row.confirmation_id,
         mutation=row.mutation_name,
         input=arguments,
-        expires_at=row.expires_at,
+        expires_at=read_time(row.expires_at),
         progress=unpack_progress(row.progress),
         turn_id=row.turn_id,
     )

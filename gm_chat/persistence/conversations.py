@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from django.db import OperationalError, ProgrammingError, connections
-from django.utils import timezone
 
 from gm_chat.engine.failures import TurnStopped
 from gm_chat.engine.memory_store import ALIVE_SECONDS, MemoryTurnStore
@@ -22,11 +22,11 @@ from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmatio
 from gm_chat.persistence import closing, confirmations, following, opening
 from gm_chat.persistence.database import chat_database
 from gm_chat.persistence.owner import owner_of
-from gm_chat.persistence.threads import run_db
+from gm_chat.persistence.rows import stored_time
+from gm_chat.persistence.threads import run_db, run_db_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import datetime
 
     from gm_chat.engine.events import Event
     from gm_chat.engine.ports import (
@@ -66,6 +66,7 @@ class DjangoTurnStore:
         self._alive_seconds = alive_seconds
         self._memory = MemoryTurnStore(remember=False)
         self._without_rows: set[str] = set()
+        self._packed: dict[str, list[dict[str, Any]]] = {}
         self._said_tables_are_missing = False
 
     async def open_turn(self, request: TurnRequest, turn_id: str, *, max_messages: int) -> OpenedTurn | JoinedTurn:
@@ -98,13 +99,19 @@ class DjangoTurnStore:
         return replace(remembered, conversation_id=None)
 
     async def pulse(self, turn_id: str, events: Sequence[Event]) -> Pulse:
-        """Renew the turn and its log, and read what others want of it."""
+        """Renew the turn and its log, and read what others want of it.
+
+        In a thread apart: while slow queries keep all others busy, no turn is to be taken for dead.
+        """
         if turn_id in self._without_rows:
             return await self._memory.pulse(turn_id, events)
-        return await self._run(partial(following.pulse, turn_id, events, alive_seconds=self._alive_seconds)) or Pulse()
+        packed = self._packed.setdefault(turn_id, [])
+        work = partial(following.pulse, turn_id, events, packed=packed, alive_seconds=self._alive_seconds)
+        return await run_db_apart(self._unless_tables_are_missing, work) or Pulse()
 
     async def close_turn(self, turn: ClosedTurn) -> None:
         """Record the turn's messages, outcome, usage and events. A turn that is not running is left as it is."""
+        self._packed.pop(turn.turn_id, None)
         if turn.turn_id in self._without_rows:
             self._without_rows.discard(turn.turn_id)
             await self._memory.close_turn(turn)
@@ -143,11 +150,11 @@ class DjangoTurnStore:
 
     async def expire(self, actor: Actor | None = None, *, now: datetime | None = None) -> Sequence[ExpiredMutation]:
         """End confirmations whose time is over; each is handed out once, whichever process asks."""
-        now = timezone.now() if now is None else now
+        now = datetime.now(tz=UTC) if now is None else now
         owner = None if actor is None else owner_of(actor)
         if actor is not None and owner is None:
             return ()
-        expired = await self._run(partial(confirmations.expire, actor, owner, now))
+        expired = await self._run(partial(confirmations.expire, actor, owner, stored_time(now)))
         return await self._memory.expire(actor, now=now) if expired is None else expired
 
     async def pending(self, actor: Actor) -> Sequence[PendingMutation]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.utils import timezone
 
@@ -30,11 +30,15 @@ _NOTE_EVERY: Final = timedelta(seconds=0.5)
 _FOLLOWED_FOR: Final = timedelta(seconds=2)
 
 
-def pulse(turn_id: str, events: Sequence[Event], *, alive_seconds: float) -> Pulse:
-    """See :meth:`gm_chat.engine.ports.TurnStore.pulse`. A turn that others have closed meanwhile must stop."""
+def pulse(turn_id: str, events: Sequence[Event], *, packed: list[dict[str, Any]], alive_seconds: float) -> Pulse:
+    """See :meth:`gm_chat.engine.ports.TurnStore.pulse`. A turn that others have closed meanwhile must stop.
+
+    ``packed`` belongs to the turn and grows from pulse to pulse: each event is packed once.
+    """
+    packed.extend(pack_event(event) for event in events[len(packed) :])
     now = timezone.now()
     turns = ChatTurn.objects.using(chat_database()).filter(pk=turn_id, state=ChatTurn.State.RUNNING)
-    turns.update(alive_until=now + timedelta(seconds=alive_seconds), events=[pack_event(event) for event in events])
+    turns.update(alive_until=now + timedelta(seconds=alive_seconds), events=packed)
     asked = turns.values_list("cancel_requested", "followed_at").first()
     if asked is None:
         return Pulse(cancel=True)

@@ -7,6 +7,9 @@ import json
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
+from django.conf import settings
+from django.utils import timezone
+
 from gm_chat.encoding import canonical_json, jsonable
 from gm_chat.engine.events import ConfirmMutation, Done, Error, Event, TextChunk, ToolCall, ToolResult
 from gm_chat.engine.ports import Progress, StoredMessage
@@ -14,6 +17,7 @@ from gm_chat.providers.base import TokenUsage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
 __all__ = [
     "MESSAGE_COLUMNS",
@@ -23,7 +27,9 @@ __all__ = [
     "pack_input",
     "pack_progress",
     "pack_usage",
+    "read_time",
     "sha256_hex",
+    "stored_time",
     "unpack_event",
     "unpack_input",
     "unpack_progress",
@@ -44,6 +50,7 @@ MESSAGE_COLUMNS: Final = (
 
 _NULLABLE_TEXT: Final = frozenset({"tool_call_id", "tool_name", "provider"})
 _EVENTS: Final = {kind.__name__: kind for kind in (TextChunk, ToolCall, ToolResult, ConfirmMutation, Done, Error)}
+_FIELDS: Final = {kind: tuple(field.name for field in fields(kind)) for kind in _EVENTS.values()}
 
 
 def message_values(message: StoredMessage) -> dict[str, Any]:
@@ -63,6 +70,16 @@ def message_from_row(row: Mapping[str, Any]) -> StoredMessage:
 def pack_usage(usage: TokenUsage) -> dict[str, Any] | None:
     """Token counts as stored; ``None`` when the provider reported none, since zero would read as "free"."""
     return asdict(usage) if usage.reported else None
+
+
+def stored_time(moment: datetime) -> datetime:
+    """A moment as Django's databases take it: without a zone where the project has ``USE_TZ = False``."""
+    return moment if settings.USE_TZ else timezone.make_naive(moment, timezone.get_default_timezone())
+
+
+def read_time(stored: datetime) -> datetime:
+    """The moment that :func:`stored_time` gave, with a zone."""
+    return stored if timezone.is_aware(stored) else timezone.make_aware(stored, timezone.get_default_timezone())
 
 
 def pack_progress(progress: Progress) -> dict[str, Any]:
@@ -99,10 +116,11 @@ def sha256_hex(text: str) -> str:
 
 def pack_event(event: Event) -> dict[str, Any]:
     """One event as stored: the name of its class and its fields. Clients see ``transports.wire``'s form instead."""
-    values = {field.name: getattr(event, field.name) for field in fields(event)}
+    kind = type(event)
+    values = {name: getattr(event, name) for name in _FIELDS[kind]}
     if isinstance(event, Done):
         values["usage"] = asdict(event.usage)
-    return {"kind": type(event).__name__, **jsonable(values)}
+    return {"kind": kind.__name__, **jsonable(values)}
 
 
 def unpack_event(stored: Mapping[str, Any]) -> Event:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,7 +26,7 @@ from testproject.stored import (
 )
 
 from gm_chat.engine.failures import TurnStopped
-from gm_chat.engine.ports import JoinedTurn, OpenedTurn, Pulse
+from gm_chat.engine.ports import JoinedTurn, OpenedTurn, Pulse, StoredTurn
 from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn
 from gm_chat.persistence import opening
 from gm_chat.persistence.conversations import DjangoTurnStore
@@ -57,6 +57,23 @@ async def test_an_actor_without_user_and_session_leaves_nothing_behind(
     assert await store.read_turn("t1", nobody, after_seq=0) is None
     assert not await store.request_cancel("t1", nobody)
     assert statements == []
+
+
+async def test_a_project_without_time_zones_waits_and_expires_alike(settings: Any, statements: list[str]) -> None:
+    """``statements`` brings new threads, whose connections know of the setting."""
+    settings.USE_TZ, settings.TIME_ZONE = False, "Asia/Tokyo"
+    store = DjangoTurnStore()
+    now = datetime.now(tz=UTC)
+    await paused(store, "t1", "c1", expires_at=now + timedelta(minutes=5))
+    await paused(store, "t2", "c2", STRANGER, expires_at=now - timedelta(seconds=1))
+    (waits,) = await store.pending(ANONYMOUS)
+    assert abs(waits.expires_at - now - timedelta(minutes=5)) < timedelta(seconds=1)
+    assert [expired.pending.id for expired in await store.expire()] == ["c2"]
+    resumed = await store.claim(confirmation(), max_messages=20, lease_seconds=60)
+    await store.settle(resumed, state="executed", answer=answer())
+    assert await store.pulse("t1", []) == Pulse()
+    assert await store.read_turn("t1", ANONYMOUS, after_seq=9) == StoredTurn(True, ())
+    assert await store.expire(now=now + timedelta(minutes=6)) == []
 
 
 class TestStatements:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from datetime import timedelta
 
 import pytest
@@ -13,6 +15,7 @@ from gm_chat.engine.failures import INTERRUPTED
 from gm_chat.engine.ports import Pulse, StoredTurn
 from gm_chat.models import ChatTurn
 from gm_chat.persistence.conversations import DjangoTurnStore
+from gm_chat.persistence.threads import POOL_SIZE, run_db
 from gm_chat.plugin import Actor
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -69,6 +72,29 @@ async def test_a_pulse_keeps_the_turn_alive(store: DjangoTurnStore) -> None:
     await store.pulse("t1", [])
     found = await store.read_turn("t1", ANONYMOUS, after_seq=0)
     assert found == StoredTurn(True, ())
+
+
+async def test_a_pulse_comes_through_while_slow_queries_keep_the_pool_busy(store: DjangoTurnStore) -> None:
+    await opened(store, "t1")
+    gate = threading.Event()
+    slow = [asyncio.create_task(run_db(gate.wait, 10)) for _ in range(POOL_SIZE)]
+    try:
+        async with asyncio.timeout(5):
+            await store.pulse("t1", SAID)
+    finally:
+        gate.set()
+        await asyncio.gather(*slow)
+
+
+async def test_a_resumed_turn_shows_its_whole_log(store: DjangoTurnStore) -> None:
+    turn = await paused(store)
+    await store.claim(confirmation(), max_messages=20, lease_seconds=60)
+    log = [*turn.events, *SAID]
+    for length in range(len(turn.events), len(log) + 1):
+        await store.pulse("t1", log[:length])
+        found = await store.read_turn("t1", ANONYMOUS, after_seq=0)
+        assert found is not None
+        assert [logged.event for logged in found.events] == log[:length]
 
 
 async def test_a_turn_whose_process_died_ends_for_its_followers(store: DjangoTurnStore) -> None:

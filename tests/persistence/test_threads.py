@@ -12,7 +12,7 @@ from django.contrib.auth import get_user_model
 from django.db import Error, connection
 
 from gm_chat.persistence import threads
-from gm_chat.persistence.threads import POOL_SIZE, inline_database, run_db
+from gm_chat.persistence.threads import POOL_SIZE, inline_database, run_db, run_db_apart
 
 flavour: contextvars.ContextVar[str] = contextvars.ContextVar("flavour")
 
@@ -46,6 +46,18 @@ async def test_work_is_done_side_by_side_in_a_bounded_number_of_threads() -> Non
     names = await asyncio.gather(*(run_db(work) for _ in range(POOL_SIZE * 3)))
     assert most == POOL_SIZE
     assert len(set(names)) == POOL_SIZE
+
+
+async def test_quick_work_apart_does_not_wait_for_slow_work() -> None:
+    gate = threading.Event()
+    blocked = [asyncio.create_task(run_db(gate.wait, 10)) for _ in range(POOL_SIZE)]
+    try:
+        async with asyncio.timeout(5):
+            names = [(await run_db_apart(threading.current_thread)).name for _ in range(2)]
+    finally:
+        gate.set()
+        await asyncio.gather(*blocked)
+    assert len(set(names)) == 1
 
 
 async def test_work_that_nobody_waits_for_any_more_is_not_begun() -> None:
