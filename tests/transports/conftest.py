@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 import uvicorn
+from channels.routing import ProtocolTypeRouter
 from django.core.asgi import get_asgi_application
+
+from gm_chat.asgi import websocket_application
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +53,9 @@ def eventually() -> Callable[[Callable[[], object]], None]:
 @pytest.fixture
 def server(transactional_db: None) -> Iterator[str]:
     """The test project under uvicorn; the value is its URL."""
-    config = uvicorn.Config(get_asgi_application(), port=0, lifespan="off", ws="none", log_level="warning")
+    # Built anew for each test, as Django reads MIDDLEWARE when it is built.
+    application = ProtocolTypeRouter({"http": get_asgi_application(), "websocket": websocket_application()})
+    config = uvicorn.Config(application, port=0, lifespan="off", log_level="warning")
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
