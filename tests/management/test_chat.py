@@ -13,6 +13,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 from django.db import connection
+from testproject.shop.models import Material
 
 from gm_chat.models import ChatConversation, ChatTurn
 from gm_chat.testing.scripted import ScriptedProvider, call
@@ -95,6 +96,84 @@ def test_who_cannot_ask() -> None:
         ask("Hello", "--user", "ada")
     with pytest.raises(CommandError, match="'bob' is not active"):
         ask("Hello", "--user", "bob")
+
+
+class TestApproval:
+    """A change that needs the user's word, put to whoever sits at the terminal."""
+
+    @pytest.fixture(autouse=True)
+    def project(self, settings: Any) -> None:
+        settings.GM_CHAT = settings.GM_CHAT | {
+            "allowed_mutations": ["createMaterial"],
+            "confirm_mutations": ["createMaterial"],
+        }
+        get_user_model()._default_manager.create_superuser("ada")
+
+    @pytest.fixture
+    def somebody(self, monkeypatch: pytest.MonkeyPatch) -> list[str | BaseException]:
+        words: list[str | BaseException] = []
+
+        def read() -> str:
+            word = words.pop(0)
+            if isinstance(word, BaseException):
+                raise word
+            return word
+
+        monkeypatch.setattr("builtins.input", read)
+        monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+        return words
+
+    def add(self, *arguments: str, name: str = "Zinc", then: str = "Done.") -> tuple[str, str]:
+        create = call("mutate", mutation="createMaterial", input={"name": name, "density": 7.1})
+        with ScriptedProvider.playing([create], [then]):
+            return ask("Add it", "--user", "ada", *arguments)
+
+    def test_it_is_shown_whole_and_done_on_yes(self, somebody: list[str | BaseException]) -> None:
+        somebody += [" Yes "]
+        out, err = self.add(name="x" * 80)
+        assert 'createMaterial {"name":"' + "x" * 80 + '","density":7.1}' in err
+        assert err.endswith("Do it? [y/N]\n")
+        assert out == "Done.\n"
+        assert Material.objects.count() == 1
+
+    @pytest.mark.parametrize("word", ["", "n", "yess", EOFError(), KeyboardInterrupt()], ids=repr)
+    def test_anything_else_is_a_no(self, somebody: list[str | BaseException], word: str | BaseException) -> None:
+        somebody += [word]
+        out, _ = self.add(then="As you wish.")
+        assert out == "As you wish.\n"
+        assert not Material.objects.exists()
+
+    def test_a_word_that_comes_too_late(self, somebody: list[str | BaseException], settings: Any) -> None:
+        settings.GM_CHAT = settings.GM_CHAT | {"confirm_timeout_seconds": 0.001}
+        somebody += ["y"]
+        with pytest.raises(CommandError, match="confirmation_unavailable"):
+            self.add()
+        assert not Material.objects.exists()
+
+    @pytest.mark.parametrize("arguments", [(), ("--json",)])
+    def test_where_nobody_is_asked_nothing_is_done(self, arguments: tuple[str, ...], somebody: Any) -> None:
+        if not arguments:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("sys.stdin.isatty", lambda: False)
+                out, err = self.add(then="As you wish.")
+        else:
+            out, err = self.add(*arguments, then="As you wish.")
+            kinds = [json.loads(line)["type"] for line in out.splitlines()]
+            assert kinds == ["tool_call", "confirm_mutation", "tool_result", "text_chunk", "done"]
+        assert "nobody is at the terminal" in err
+        assert "As you wish." in out
+        assert not Material.objects.exists()
+
+
+def test_a_refusal_is_told_in_words_and_as_an_event(settings: Any) -> None:
+    get_user_model()._default_manager.create_superuser("ada")
+    settings.GM_CHAT = settings.GM_CHAT | {"permission": lambda user, scope: False}
+    with pytest.raises(CommandError, match="permission_denied"):
+        ask("Hello", "--user", "ada")
+    out = StringIO()
+    with pytest.raises(CommandError):
+        call_command("chat", "Hello", "--user", "ada", "--json", stdout=out, stderr=StringIO())
+    assert json.loads(out.getvalue())["code"] == "permission_denied"
 
 
 class TestPrompt:
