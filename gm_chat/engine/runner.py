@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import aclosing
+from collections import deque
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -88,6 +89,7 @@ class TurnRunner:
         self._keep_turns = keep_turns
         self._clock = clock
         self._runs: dict[str, _Run] = {}
+        self._rested: deque[tuple[_Run, float]] = deque()  # ended or paused, in the order in which they did
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- what users ask -------------------------------------------------------------------------------------------
@@ -213,6 +215,7 @@ class TurnRunner:
             error = None if run.task.cancelled() else run.task.exception()
             last = CANCELLED if error is None else unexpected(error, run.log.turn_id)
         run.log.append(last)
+        self._rested.append((run, run.ended_at))
 
     def _heard(self, run: _Run, pulse: Pulse) -> None:
         if pulse.followed:
@@ -273,9 +276,10 @@ class TurnRunner:
             run.stop()
 
     def _forget_old(self) -> None:
-        ended = [(id, run.ended_at) for id, run in list(self._runs.items()) if run.ended_at is not None]
-        too_many = len(ended) - self._keep_turns
         horizon = self._clock() - self._keep_seconds
-        for position, (turn_id, ended_at) in enumerate(sorted(ended, key=lambda pair: pair[1])):
-            if position < too_many or ended_at < horizon:
-                self._runs.pop(turn_id, None)
+        with suppress(IndexError):  # another thread forgot the last one
+            while len(self._rested) > self._keep_turns or self._rested[0][1] < horizon:
+                run, _ = self._rested.popleft()
+                # The turn may have been taken up again since it paused.
+                if self._runs.get(run.log.turn_id) is run:
+                    del self._runs[run.log.turn_id]

@@ -629,6 +629,21 @@ async def test_cancelled_while_the_mutation_runs_its_outcome_is_recorded() -> No
     assert len(desk.written) == 1
 
 
+async def test_another_process_that_cancels_again_and_again_does_not_tear_a_mutation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gm_chat.engine.pulse.PULSE_SECONDS", 0.01)
+    desk = Desk()
+    desk.takes = 0.1
+    with ScriptedProvider.playing([ASKS]):
+        turn_id, asked = await desk.pause()
+        _, after_seq = await desk.runner.confirm(word(asked.id))
+        assert await desk.another_process().cancel(turn_id, actor=OWNER) is True
+        events = await desk.events(turn_id, after_seq)
+    assert events == [ToolResult("id-2", "mutate", EXECUTED), CANCELLED]
+    assert desk.store.confirmation_state(asked.id) == "executed"
+
+
 async def test_a_mutation_that_hangs_is_given_up_and_stays_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gm_chat.engine.turn.WRITE_PATIENCE", 0.05)
     desk = Desk()
