@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gm_chat.encoding import to_json
+from gm_chat.encoding import jsonable, to_json
 from gm_chat.providers.base import MISSING, Message, ToolCallEvent
 
 if TYPE_CHECKING:
@@ -33,8 +33,10 @@ def normalise(messages: Sequence[Message], *, call_id: re.Pattern[str] = _ANY_ID
     * an assistant message with calls is followed by exactly one result per call, in the order of the calls;
       a call without a result gets :data:`INTERRUPTED`;
     * call ids are unique in the whole history and match ``call_id``, others are replaced by ``call_<n>``;
-    * a result without its call, which no provider accepts, becomes assistant text that says what it is.
+    * a result without its call, which no provider accepts, becomes assistant text that says what it is;
+    * no lone surrogate is left, which a model may write and no request can carry.
     """
+    messages = list(map(_encodable, messages))
     ids = _Ids(call_id)
     result: list[Message] = []
     position = 0
@@ -57,6 +59,16 @@ def normalise(messages: Sequence[Message], *, call_id: re.Pattern[str] = _ANY_ID
                 f"message {position - 1} has the role {message.role!r}: expected system, user, assistant or tool"
             )
     return result
+
+
+def _encodable(message: Message) -> Message:
+    return replace(
+        message,
+        content=jsonable(message.content),
+        tool_calls=tuple(replace(call, id=jsonable(call.id), name=jsonable(call.name)) for call in message.tool_calls),
+        tool_call_id=jsonable(message.tool_call_id),
+        tool_name=jsonable(message.tool_name),
+    )
 
 
 class _Ids:

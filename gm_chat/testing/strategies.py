@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["requests_to", "stored_histories"]
 
 PROVIDERS: Final = ("openai", "ollama", "anthropic", "google", "offline")
-NAMES: Final = ("query", "search_managers", "mutate", "no such tool")
+NAMES: Final = ("query", "search_managers", "mutate", "no such tool", "cut\ud83d")
 
 texts = st.sampled_from(
     [
@@ -46,6 +46,7 @@ texts = st.sampled_from(
         "\ufeff",
         "[Earlier result of query] 1",
         "</s>",
+        "half \ud83d",
     ]
 ) | st.text(st.characters(codec="utf-8"), max_size=20)
 values: st.SearchStrategy[Any] = st.recursive(
@@ -65,7 +66,7 @@ results = values | st.sampled_from(
     ]
 )
 # What providers call their calls: nothing, the same again and again, more than any of them accepts.
-provider_ids = st.none() | st.sampled_from(["", "call_1", "a", "a b", "x" * 200, "ünïcode"])
+provider_ids = st.none() | st.sampled_from(["", "call_1", "a", "a b", "x" * 200, "ünïcode", "\udc00"])
 
 
 @st.composite

@@ -139,8 +139,8 @@ def test_metadata_and_provider_stay_with_their_message() -> None:
     assert (kept.provider, kept.metadata, kept.tool_calls) == ("google", {"y": 1}, (given_call,))
 
 
-IDS = st.sampled_from(["a", "b", "", "call_1", "x" * 60])
-TEXTS = st.sampled_from(["", " ", "text", "null"])
+IDS = st.sampled_from(["a", "b", "", "call_1", "x" * 60, "\ud83d"])
+TEXTS = st.sampled_from(["", " ", "text", "null", "half \ud83d"])
 MESSAGES = st.lists(
     st.one_of(
         st.builds(Message, st.sampled_from(["system", "user", "assistant"]), TEXTS),
@@ -170,4 +170,5 @@ def test_the_promises_hold_for_any_history_and_each_of_its_prefixes(history) -> 
             assert not seen & set(waiting)
             seen |= set(waiting)
             assert "" not in seen
+            "".join([message.content, *waiting]).encode()  # what cannot be encoded raises
         assert not waiting
