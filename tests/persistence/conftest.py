@@ -25,6 +25,7 @@ def store() -> DjangoTurnStore:
 def statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Data statements of the pool's threads, which are new ones; BEGIN, SAVEPOINT and PRAGMA are left out."""
     monkeypatch.setattr(threads, "_pool", threads._Pool(threads.POOL_SIZE))
+    monkeypatch.setattr(threads, "_pool_apart", threads._Pool(1))
     recorded: list[str] = []
 
     def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
