@@ -282,4 +282,4 @@ class TurnRunner:
                 run, _ = self._rested.popleft()
                 # The turn may have been taken up again since it paused.
                 if self._runs.get(run.log.turn_id) is run:
-                    del self._runs[run.log.turn_id]
+                    self._runs.pop(run.log.turn_id, None)
