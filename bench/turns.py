@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from turnbench import single
 from turnbench.client import TRANSPORTS
+from turnbench.machine import Machine
 from turnbench.rates import Cell, measure
 from turnbench.report import Target, print_rates, print_table, print_targets, rate_targets
 from turnbench.servers import Server, reference_python, running
@@ -154,15 +155,18 @@ async def run(chosen: argparse.Namespace) -> bool:
         ]
         for server in servers:
             print(f"{server.kind}: {server.about['version']}; {server.about['memory'] / 2**20:.0f} MiB after start")
-        for part in (rates, statements, blocks, slow, sockets):
+        for part in (sockets, rates, statements, blocks, slow):  # sockets first: memory once freed hides what is taken
             if part.__name__ in chosen.parts:
+                machine = Machine(servers)
                 targets += await part(servers, chosen)
+                print(f"  ({machine})")
     if "history" in chosen.parts:
         # The reference rewrites its summary every turn, and gets slower with each; 2,000 messages are ours to prove.
         only_ours = running("ours", sys.executable, checkout=chosen.checkout, users=200, summaries=True)
         with only_ours as server:
+            machine = Machine([server])
             targets += await history([server], chosen)
-    print(f"\nLoad of the machine over the last minutes: {os.getloadavg()}, {os.cpu_count()} processors")
+            print(f"  ({machine})")
     return print_targets(targets)
 
 

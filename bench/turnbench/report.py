@@ -46,20 +46,8 @@ def print_table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]
 
 def print_rates(samples: Mapping[tuple[Cell, str], Sample]) -> None:
     """One row per cell; the ratio is ours to the reference's, "+-" the distance of the repeats."""
-    head = (
-        "turn, transport, clients",
-        "turns/s",
-        "+-",
-        "p50 ms",
-        "cpu ms",
-        "err",
-        "ref turns/s",
-        "+-",
-        "p50 ms",
-        "cpu ms",
-        "err",
-        "ratio",
-    )
+    columns = ("turns/s", "+-", "p50 ms", "cpu ms", "err")
+    head = ("turn, transport, clients", *columns, *(f"ref {name}" for name in columns), "ratio")
     rows = []
     for cell in dict.fromkeys(cell for cell, _ in samples):
         ours, reference = samples.get((cell, "ours")), samples.get((cell, "reference"))

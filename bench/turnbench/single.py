@@ -20,8 +20,11 @@ __all__ = ["blocks", "history", "idle_sockets", "slow_tool", "statements"]
 GROUPS: Final = ("chat", "login", "transaction", "connection")
 
 
-async def statements(server: Server, transport: str, kind: str, *, turns: int = 10) -> dict[str, float]:
-    """Count SQL statements per turn of a conversation that has begun, by what they are for."""
+async def statements(server: Server, transport: str, kind: str, *, turns: int = 3) -> dict[str, float]:
+    """Count SQL statements per turn of a conversation that has begun, by what they are for.
+
+    Five turns in all stay inside the window of 20 messages, before which no summary is thought of.
+    """
     (client,) = await connected(transport, server.users(1))
     try:
         for _ in range(2):
