@@ -10,6 +10,8 @@ The project's module is never patched, and none is needed by ``manage.py``: over
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import TYPE_CHECKING, Any
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # type: ignore[import-untyped]  # it has no type hints
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["application", "lifespan", "websocket_application"]
 
+logger = logging.getLogger(__name__)
+
 
 def websocket_application() -> Any:
     """The chat's socket with Django's sessions and users; other paths are refused. Call it once Django is set up."""
@@ -39,14 +43,20 @@ async def lifespan(
     receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
     send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
 ) -> None:
-    """Let running turns end, or record them as cancelled, before the server stops."""
+    """Build the chat before the first request, and let running turns end, or record them as cancelled, at the end."""
     del scope
-    await receive()
-    await send({"type": "lifespan.startup.complete"})
-    await receive()
     from gm_chat.wiring import get_runtime  # imported here: by now Django is set up
 
-    await get_runtime().runner.wait_closed()
+    await receive()
+    runtime = None
+    try:
+        runtime = await asyncio.to_thread(get_runtime)
+    except Exception:
+        logger.exception("the chat cannot be built; other pages are served")
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    if runtime is not None:
+        await runtime.runner.wait_closed()
     await send({"type": "lifespan.shutdown.complete"})
 
 

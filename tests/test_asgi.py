@@ -69,6 +69,19 @@ class TestReadyMade:
             assert script.open_streams == 0
         await life
 
+    async def test_a_chat_that_cannot_be_built_does_not_keep_the_server_from_starting(
+        self, settings: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        settings.GM_CHAT = {"enabled": "perhaps"}
+        inbox: asyncio.Queue[Any] = asyncio.Queue()
+        outbox: asyncio.Queue[Any] = asyncio.Queue()
+        life = asyncio.create_task(gm_chat.asgi.lifespan({"type": "lifespan"}, inbox.get, outbox.put))
+        for step in ("startup", "shutdown"):
+            await inbox.put({"type": f"lifespan.{step}"})
+            assert await outbox.get() == {"type": f"lifespan.{step}.complete"}
+        await life
+        assert "the chat cannot be built" in caplog.text
+
     def test_there_is_nothing_else(self) -> None:
         with pytest.raises(AttributeError, match="no attribute 'wsgi'"):
             gm_chat.asgi.wsgi  # noqa: B018 - asking for it is the test

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from gm_chat.engine.events import Error
@@ -14,12 +15,21 @@ if TYPE_CHECKING:
     from gm_chat.engine import TurnRunner
     from gm_chat.transports.incoming import Confirm, Say
 
-__all__ = ["Ask", "Place", "cancel", "confirm", "lapse", "resume", "say"]
+__all__ = ["Ask", "Place", "Showing", "cancel", "confirm", "lapse", "resume", "say"]
 
 Place: TypeAlias = tuple[str, int]
 """A turn, and the ``seq`` after which its events are wanted."""
 
 Ask: TypeAlias = Callable[[Visit], Awaitable[Place | Error | None]]
+
+
+@dataclass(slots=True, eq=False)
+class Showing:
+    """A turn that is shown; its id is known once it is accepted. ``key`` is the client's id of its message."""
+
+    turn_id: str | None = None
+    cancelled: bool = False
+    key: str | None = None
 
 
 async def say(runner: TurnRunner, said: Say, visit: Visit) -> Place | Error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.encoding import to_json
 
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
     Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-__all__ = ["Line"]
+__all__ = ["DENIED", "FAILED", "Line"]
+
+DENIED: Final = 4403
+FAILED: Final = 1011
 
 
 class Line:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from gm_chat.engine import UnknownTurnError
 from gm_chat.engine.events import Error
-from gm_chat.engine.failures import unexpected
+from gm_chat.engine.failures import report
+from gm_chat.plugin import TurnContext
 from gm_chat.transports import asks
+from gm_chat.transports.asks import Showing
 from gm_chat.transports.checked import BadEvent
+from gm_chat.transports.line import DENIED
 from gm_chat.transports.turns import follow
 from gm_chat.transports.wire import event_object
 
@@ -23,21 +25,12 @@ if TYPE_CHECKING:
     from gm_chat.transports.line import Line
     from gm_chat.wiring import Runtime
 
-__all__ = ["Showing", "Stage"]
+__all__ = ["Stage"]
 
-DENIED: Final = 4403
 ENDS: Final = frozenset({"done", "error", "confirm_mutation"})
+MOST_TASKS: Final = 8
 LAPSE_SECONDS: Final = 0.2
 """How much later than the confirmation the socket's timer ends: the store goes by another clock."""
-
-
-@dataclass(slots=True, eq=False)
-class Showing:
-    """A turn that is shown; its id is known once it is accepted. ``key`` is the client's id of its message."""
-
-    turn_id: str | None = None
-    cancelled: bool = False
-    key: str | None = None
 
 
 class Stage:
@@ -63,6 +56,11 @@ class Stage:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    async def room(self) -> None:
+        """Wait while the client asks for more than it is answered: it is not listened to meanwhile."""
+        while len(self._tasks) >= MOST_TASKS:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+
     def show(self, ask: Ask, key: str | None = None) -> None:
         """Ask for a turn and show it, in a task. Where one is shown already, only a refusal comes of it."""
         showing = Showing(key=key)
@@ -85,7 +83,8 @@ class Stage:
         except UnknownTurnError:
             await self._emit(event_object(BadEvent().event), showing)
         except Exception as error:  # noqa: BLE001 - logged, and told to the client in general words
-            await self._emit(event_object(unexpected(error, showing.turn_id or "of a socket")), showing)
+            context = TurnContext(showing.turn_id or "", None, self._visit.actor, "", "websocket", self._visit.scope)
+            await self._emit(event_object(await report(self._runtime.observer, context, error)), showing)
         finally:
             self.showing = None if self.showing is showing else self.showing
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.engine.failures import TurnStopped
 from gm_chat.transports import asks
+from gm_chat.transports.asks import Showing
 from gm_chat.transports.checked import Unusable
 from gm_chat.transports.handshake import Headers, Visit, is_welcome
 from gm_chat.transports.incoming import Cancel, Confirm, Resume, Say, read_frame
-from gm_chat.transports.line import Line
-from gm_chat.transports.stage import Showing, Stage
+from gm_chat.transports.line import DENIED, FAILED, Line
+from gm_chat.transports.stage import Stage
 from gm_chat.transports.wire import event_object
 from gm_chat.wiring import get_runtime
 
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["chat_socket"]
 
-DENIED: Final = 4403
-FAILED: Final = 1011
 IN_PROGRESS: Final = event_object(TurnStopped("turn_in_progress").event)
 
 logger = logging.getLogger(__name__)
@@ -67,6 +66,7 @@ async def chat_socket(scope: MutableMapping[str, Any], receive: Receive, send: S
             except Unusable as error:
                 await line.emit(event_object(error.event))
             else:
+                await stage.room()
                 await _obey(said, runtime.runner, stage, line)
 
 

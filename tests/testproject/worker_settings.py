@@ -1,11 +1,10 @@
 """Settings of one of several server processes: a PostgreSQL database, and a model that is slow on purpose."""
 
 import os
-from typing import Any
 
 from testproject.settings import *  # noqa: F403 - that is what a settings module of its own is
 
-DATABASES: dict[str, dict[str, Any]] = {
+DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": os.environ["GM_CHAT_TEST_DATABASE"],
@@ -13,7 +12,7 @@ DATABASES: dict[str, dict[str, Any]] = {
         "HOST": os.environ.get("PGHOST", "127.0.0.1"),
     }
 }
-GM_CHAT: dict[str, Any] = {
+GM_CHAT = {
     "enabled": True,
     "provider": "testproject.slow_provider.SlowProvider",
     "allowed_mutations": ["createMaterial"],

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib.auth import get_user_model
 from django.test import AsyncClient, Client
 from django.urls import reverse
@@ -356,3 +357,22 @@ async def test_a_missing_csrf_token(path: str, settings: Any) -> None:
     assert (await post(client, path, {})).status_code == 403
     client.cookies["csrftoken"] = TOKEN
     assert (await post(client, path, {}, headers={"X-CSRFToken": TOKEN})).status_code in {200, 400}
+
+
+def test_a_wsgi_server_confirms_cancels_and_lists(chat: Any) -> None:
+    """What paused under ASGI can be taken up by a process that serves WSGI."""
+    user = get_user_model()._default_manager.create_superuser("ada")
+    asgi, wsgi = AsyncClient(), Client()
+    for client in (asgi, wsgi):
+        client.force_login(user)
+    with ScriptedProvider.playing([create("Zinc")], ["Done."], [create("Tin")]):
+        asked = async_to_sync(stream)(asgi)
+        (waiting,) = wsgi.get("/chat/confirmations/").json()["confirmations"]
+        word = {"confirmation_id": waiting["id"], "confirmed": True}
+        body = wsgi.post("/chat/confirm/", word, content_type="application/json").json()
+        assert kinds(body["events"]) == ["tool_result", "text_chunk", "done"]
+        assert body["events"][0]["seq"] == asked[-1]["seq"] + 1
+        turn = async_to_sync(stream)(asgi)[0]["turn_id"]
+        answer = wsgi.post("/chat/cancel/", {"turn_id": turn}, content_type="application/json")
+        assert answer.json() == {"cancelled": True}
+    assert Material.objects.count() == 1

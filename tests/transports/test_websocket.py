@@ -8,11 +8,12 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth import get_user_model
 from django.contrib.sessions.backends.db import SessionStore
+from django.db import connection
 from django.test import AsyncClient
 from testproject.shop.models import Material
 from testproject.socket_client import connected
 
-from gm_chat.models import ChatConversation, ChatPendingConfirmation, ChatTurn
+from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn
 from gm_chat.testing.scripted import ScriptedProvider, call
 from gm_chat.transports import stage
 from gm_chat.wiring import get_runtime
@@ -460,3 +461,54 @@ async def test_a_failure_of_ours_is_told_in_general_words_and_the_socket_lives(
             assert refusal["code"] == "chat_error"
             assert refusal["correlation_id"] in caplog.text
             assert kinds(await socket.ask("Hello")) == ["text_chunk", "done"]
+
+
+async def test_a_flood_of_frames_is_answered_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = most = 0
+    confirm = get_runtime().runner.confirm
+
+    async def counted(word: Any) -> Any:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        try:
+            return await confirm(word)
+        finally:
+            running -= 1
+
+    monkeypatch.setattr(get_runtime().runner, "confirm", counted)
+    with ScriptedProvider.playing(["Hi"]):
+        async with connected() as socket:
+            for _ in range(100):
+                await socket.send({"type": "confirm", "confirmation_id": "x", "confirmed": True})
+            assert codes([await socket.event() for _ in range(100)]) == ["bad_event"] * 100
+            assert kinds(await socket.ask("Hello")) == ["text_chunk", "done"]
+    assert most <= stage.MOST_TASKS
+
+
+class TestWithoutTheChatsTables:
+    """Turns run, and a pending confirmation is this process's own; it can be used once."""
+
+    @pytest.fixture
+    def no_tables(self) -> Any:
+        models = (ChatPendingConfirmation, ChatMessage, ChatTurn, ChatConversation)
+        for model in models:
+            with connection.schema_editor() as editor:
+                editor.alter_db_table(model, model._meta.db_table, f"away_{model._meta.db_table}")
+        yield
+        for model in reversed(models):
+            with connection.schema_editor() as editor:
+                editor.alter_db_table(model, f"away_{model._meta.db_table}", model._meta.db_table)
+
+    async def test_a_confirmation(self, no_tables: None) -> None:
+        _, cookies = await log_in()
+        with ScriptedProvider.playing([CREATE], ["Done."]):
+            async with connected(cookies=cookies) as socket:
+                asked = await socket.ask("Add zinc")
+                assert codes(await socket.ask("And?")) == ["confirmation_pending"]
+                for _ in range(2):
+                    await socket.send({"type": "confirm", "confirmation_id": asked[-1]["id"], "confirmed": True})
+                events = [await socket.event() for _ in range(4)]
+        assert codes(events) == ["confirmation_unavailable"]
+        assert sorted(kinds(events)) == ["done", "error", "text_chunk", "tool_result"]
+        assert await Material.objects.acount() == 1
