@@ -22,11 +22,10 @@ DATABASE = "demo.sqlite3"
 """The database's name in the data folder."""
 
 PROMPT = """\
-The data is that of a builder of packaging machines. Managers: PartManager, MaterialManager, SupplierManager,
-OfferManager, ProjectManager, AssemblyManager, BomLineManager, CustomerManager, OrderManager, OrderLineManager,
-WarehouseManager, StockLevelManager. A user may see only some of them.
-Names are longer than what people say, so find text with icontains, in related rows through the relation's name:
-the orders of a customer are OrderManager with filters {"customer__name__icontains": "..."}."""
+The data is that of a builder of packaging machines: PartManager, MaterialManager, ProjectManager and others, as far
+as this user may see them. Names are longer than what people say: find text with icontains, in a related row through
+the relation's name, e.g. the projects of a customer with {"customer__name__icontains": "..."}. A result with rows and
+total_count is enough to answer."""
 """What a project tells its model: small local models need the names, and how text is found."""
 
 
