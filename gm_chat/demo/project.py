@@ -22,11 +22,9 @@ DATABASE = "demo.sqlite3"
 """The database's name in the data folder."""
 
 PROMPT = """\
-The data is that of a builder of packaging machines: PartManager, MaterialManager, ProjectManager and others, as far
-as this user may see them. Names are longer than what people say: find text with icontains, in a related row through
-the relation's name, e.g. the projects of a customer with {"customer__name__icontains": "..."}. A result with rows and
-total_count is enough to answer."""
-"""What a project tells its model: small local models need the names, and how text is found."""
+The data is that of a builder of packaging machines. Prices are in EUR, weights in kg, densities in g/cm3.
+Material names are trade names such as "Stainless steel 316L"; families of materials are in category."""
+"""What a project tells its model: whose data it is, and what its fields do not say themselves."""
 
 
 def demo_settings(database: Path, choice: Choice, *, host: str = "127.0.0.1") -> dict[str, Any]:
