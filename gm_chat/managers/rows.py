@@ -20,7 +20,7 @@ from gm_chat.managers.api import And, Condition, FieldInfo, Not, Or, Order, Rela
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django.db.models.expressions import Combinable, OrderBy
+    from django.db.models.expressions import OrderBy
     from django.db.models.sql import Query
 
     from gm_chat.managers.binding import Binding, RelationBinding
@@ -76,7 +76,7 @@ def link_of(model: type[models.Model], query_name: str) -> Link:
             and isinstance(options.pk, models.IntegerField),
         )
     if relation.many_to_many:
-        forward = relation if isinstance(relation, models.ManyToManyField) else relation.field
+        forward: Any = relation if isinstance(relation, models.ManyToManyField) else relation.field
         near, far = forward.m2m_field_name(), forward.m2m_reverse_field_name()
         if forward is not relation:
             near, far = far, near
@@ -191,7 +191,7 @@ class Scope:
                 masks.append(self.is_visible(relation.target, path.removesuffix("__")))
             binding = self.bindings[relation.target]
         name = term.path[-1]
-        value: Combinable = F(path + binding.columns[name])
+        value: F | Case = F(path + binding.columns[name])
         if masks:  # the order must not betray what the row itself does not show
             value = Case(When(reduce(and_, (Q(mask) for mask in masks)), then=value))
         nulls_last = True if path or self.fields(binding.info.name)[name].nullable else None
