@@ -23,7 +23,7 @@ DATABASE = "demo.sqlite3"
 
 PROMPT = """\
 The data is that of a builder of packaging machines. Prices are in EUR, weights in kg, densities in g/cm3.
-Material names are trade names such as "Stainless steel 316L"; families of materials are in category."""
+Texts are in British spelling (aluminium, not aluminum). Names are longer than what people say: "Carbon steel C45"."""
 """What a project tells its model: whose data it is, and what its fields do not say themselves."""
 
 
