@@ -48,13 +48,12 @@ def execute_plan(
 
     ``deadline`` is a ``time.monotonic()`` value that bounds all statements of the call together.
     """
-    scope = Scope(bindings, actor)
+    with guard(bindings[plan.manager].model._default_manager.db, deadline):
+        return _run(plan, Scope(bindings, actor))
+
+
+def _run(plan: QueryPlan, scope: Scope) -> QueryPage:
     rows = scope.rows(plan.manager)
-    with guard(rows.db, deadline):
-        return _run(plan, scope, rows)
-
-
-def _run(plan: QueryPlan, scope: Scope, rows: QuerySet[Any]) -> QueryPage:
     matching = rows.filter(scope.condition(plan.where, plan.manager)) if plan.where.parts else rows
     level = _Level(scope, plan.manager, plan.selection)
     order = scope.order(plan.order, plan.manager)
