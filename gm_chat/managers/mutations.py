@@ -15,6 +15,7 @@ from django.db import DataError, IntegrityError, models, router, transaction
 from gm_chat.encoding import jsonable
 from gm_chat.managers.deadline import guard
 from gm_chat.managers.rows import Scope
+from gm_chat.managers.spelling import shown
 from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class _Write:
         row: models.Model | None = rows.select_for_update().filter(pk=key).first()
         is_visible = self._is_visible(key)
         if row is None or not is_visible:
-            raise ToolError("not_found", f"{self.binding.info.name} has no row with the id {jsonable(key)!r}")
+            raise ToolError("not_found", f"{self.binding.info.name} has no row with the id {shown(jsonable(key))}")
         return row
 
     def _is_visible(self, key: Any) -> bool:
@@ -113,8 +114,8 @@ class _Write:
         """Make ``related`` all that the actor sees behind the relation; links to hidden rows stay as they are."""
         links = getattr(row, relation.query_name)
         if self._scope.is_restricted(relation.target):
-            shown = self._scope.rows(relation.target).using(self.alias)
-            related = [*related, *links.exclude(pk__in=shown.values("pk"))]
+            visible = self._scope.rows(relation.target).using(self.alias)
+            related = [*related, *links.exclude(pk__in=visible.values("pk"))]
         links.set(related)
 
     def _related(self, name: str, keys: list[Any]) -> list[Any]:
@@ -122,7 +123,7 @@ class _Write:
         rows = self._scope.rows(str(self._inputs[name].relation)).using(self.alias).in_bulk(keys)
         for key in keys:
             if key not in rows:
-                problem = f"there is no {self._inputs[name].relation} row with the id {jsonable(key)!r}"
+                problem = f"there is no {self._inputs[name].relation} row with the id {shown(jsonable(key))}"
                 raise ToolError("validation_failed", f"{name}: {problem}", fields={name: [problem]})
         return [rows[key] for key in dict.fromkeys(keys)]
 

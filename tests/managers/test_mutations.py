@@ -115,6 +115,10 @@ def test_a_hidden_row_is_not_found(desk: Desk) -> None:
     assert shop.Part.objects.get(pk=part.pk).name == part.name
 
 
+def test_an_id_is_told_shortened(desk: Desk) -> None:
+    assert len(refusal(desk, "deleteProject", id="x" * 100_000).message) < 200
+
+
 def test_a_hidden_row_cannot_be_referred_to(desk: Desk) -> None:
     material = shop.Material.objects.get(name="material 1")
     blind = hiding(desk, "MaterialManager", lambda rows, actor: rows.exclude(pk=material.pk))
