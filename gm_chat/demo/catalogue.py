@@ -30,10 +30,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class MaterialRow:
-    """A material: density in g/cm3, tensile strength in MPa (``None`` where it is not a design value)."""
+    """A material: its number in the standard, density in g/cm3, tensile strength in MPa (``None``: not known)."""
 
     name: str
-    designation: str
+    standard: str
     category: str
     density: str
     strength: int | None

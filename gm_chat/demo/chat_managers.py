@@ -41,7 +41,7 @@ class MaterialManager(ModelManager):
 
     chat_exposed = True
     model = models.Material
-    fields = ("id", "name", "designation", "category", "density", "tensile_strength", "parts")
+    fields = ("id", "name", "category", "density", "tensile_strength", "standard", "parts")
     aliases = ("alloy", "raw material")
 
 

@@ -23,7 +23,7 @@ __all__ = ["DATA_VERSION", "TODAY", "Row", "Table", "generate"]
 T = TypeVar("T")
 Row = dict[str, Any]
 
-DATA_VERSION: Final = 1
+DATA_VERSION: Final = 2
 """Counts changes of the rows or of the models: a database of another version is built anew."""
 
 SEED: Final = 20_260_630
@@ -121,7 +121,7 @@ def _materials() -> list[Row]:
         {
             "id": number,
             "name": row.name,
-            "designation": row.designation,
+            "standard": row.standard,
             "category": row.category,
             "density": Decimal(row.density),
             "tensile_strength": row.strength,
@@ -150,7 +150,7 @@ def _suppliers(dice: _Dice) -> list[Row]:
 
 def _parts(dice: _Dice, materials: Sequence[Row]) -> Iterator[Row]:
     kinds = [(kind, kind.share) for kind in catalogue.PART_KINDS]
-    by_code = {row.designation: (index, row) for index, row in enumerate(catalogue.MATERIALS)}
+    by_code = {row.standard: (index, row) for index, row in enumerate(catalogue.MATERIALS)}
     for number in range(1, PARTS + 1):
         kind = dice.weighted(kinds)
         index, material = by_code[dice.pick(kind.materials)]

@@ -38,7 +38,7 @@ class Material(models.Model):
         ELASTOMER = "elastomer"
 
     name = models.CharField(max_length=60, unique=True, help_text="trade name, e.g. Aluminium 6061-T6")
-    designation = models.CharField(max_length=30, help_text="number or code in the standard, e.g. EN AW-6061 or 1.4301")
+    standard = models.CharField(max_length=30, help_text="number or code in the standard, e.g. EN AW-6061 or 1.4301")
     category = models.CharField(max_length=20, choices=Category.choices, help_text="family of the material")
     density = models.DecimalField(max_digits=5, decimal_places=2, help_text="density in g/cm3")
     tensile_strength = models.PositiveIntegerField(null=True, blank=True, help_text="tensile strength in MPa")

@@ -22,12 +22,9 @@ DATABASE = "demo.sqlite3"
 """The database's name in the data folder."""
 
 PROMPT = """\
-The data is that of a builder of packaging machines. Managers: PartManager, MaterialManager, SupplierManager,
-OfferManager, ProjectManager, AssemblyManager, BomLineManager, CustomerManager, OrderManager, OrderLineManager,
-WarehouseManager, StockLevelManager. A user may see only some of them.
-Names are longer than what people say, so find text with icontains, in related rows through the relation's name:
-the orders of a customer are OrderManager with filters {"customer__name__icontains": "..."}."""
-"""What a project tells its model: small local models need the names, and how text is found."""
+The data is that of a builder of packaging machines. Prices are in EUR, weights in kg, densities in g/cm3.
+Texts are in British spelling (aluminium, not aluminum). Names are longer than what people say: "Carbon steel C45"."""
+"""What a project tells its model: whose data it is, and what its fields do not say themselves."""
 
 
 def demo_settings(database: Path, choice: Choice, *, host: str = "127.0.0.1") -> dict[str, Any]:
@@ -88,6 +85,7 @@ def demo_settings(database: Path, choice: Choice, *, host: str = "127.0.0.1") ->
             "confirm_mutations": ["updatePart", "deleteBomLine", "updateOrder"],
             "rate_limit": {"requests": 1000},
             "system_prompt": PROMPT,
+            "recover_missing_tool_calls": choice.has_model,  # small models write a call as text now and then
         },
     }
 

@@ -20,11 +20,16 @@ VisibleFields = Callable[[frozenset[str], "Actor"], Collection[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationBinding:
-    """A relation by its ORM query name (what ``filter()`` understands) and the target manager's name."""
+    """A relation by its ORM query name (what ``filter()`` understands) and the target manager's name.
+
+    ``through`` names the exposed managers of the model that joins the two sides of a many-to-many relation: a row of it
+    that none of them shows joins nothing.
+    """
 
     query_name: str
     target: str
     kind: Literal["to_one", "to_many"]
+    through: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

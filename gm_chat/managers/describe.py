@@ -235,6 +235,7 @@ def _bind(draft: _Draft, drafts: Mapping[str, _Draft]) -> Binding:
                 query_name=members.relations[name].query_name,
                 target=relation.target,
                 kind="to_many" if relation.many else "to_one",
+                through=_through(draft, members.relations[name], drafts),
             )
             for name, relation in relations.items()
         },
@@ -302,11 +303,7 @@ def _text(draft: _Draft, name: str, source: Any) -> str:
 def _target(draft: _Draft, relation: Relation, drafts: Mapping[str, _Draft]) -> str | None:
     """The exposed manager that a relation leads to, or ``None`` where it leads out of what is exposed."""
     chosen = draft.manager.relations.get(relation.name)
-    candidates = [
-        name
-        for name, other in drafts.items()
-        if other.manager.chat_exposed and other.model._meta.concrete_model is relation.model._meta.concrete_model
-    ]
+    candidates = _exposed(relation.model, drafts)
     if chosen is not None:
         if chosen in candidates:
             return chosen
@@ -322,6 +319,23 @@ def _target(draft: _Draft, relation: Relation, drafts: Mapping[str, _Draft]) -> 
         why = f"{' and '.join(candidates)} are equally near" if candidates else "has no exposed manager"
         draft.notes.append(f"{draft.name}.{relation.name} is left out: {relation.model._meta.label} {why}")
     return None
+
+
+def _through(draft: _Draft, relation: Relation, drafts: Mapping[str, _Draft]) -> tuple[str, ...]:
+    """The exposed managers of a many-to-many relation's own through model."""
+    member: Any = draft.model._meta.get_field(relation.query_name)
+    if not member.many_to_many:
+        return ()
+    return tuple(_exposed((member.remote_field if member.concrete else member).through, drafts))
+
+
+def _exposed(model: type[models.Model], drafts: Mapping[str, _Draft]) -> list[str]:
+    concrete = model._meta.concrete_model
+    return [
+        name
+        for name, draft in drafts.items()
+        if draft.manager.chat_exposed and draft.model._meta.concrete_model is concrete
+    ]
 
 
 def _mutations(

@@ -48,13 +48,12 @@ def execute_plan(
 
     ``deadline`` is a ``time.monotonic()`` value that bounds all statements of the call together.
     """
-    scope = Scope(bindings, actor)
+    with guard(bindings[plan.manager].model._default_manager.db, deadline):
+        return _run(plan, Scope(bindings, actor))
+
+
+def _run(plan: QueryPlan, scope: Scope) -> QueryPage:
     rows = scope.rows(plan.manager)
-    with guard(rows.db, deadline):
-        return _run(plan, scope, rows)
-
-
-def _run(plan: QueryPlan, scope: Scope, rows: QuerySet[Any]) -> QueryPage:
     matching = rows.filter(scope.condition(plan.where, plan.manager)) if plan.where.parts else rows
     level = _Level(scope, plan.manager, plan.selection)
     order = scope.order(plan.order, plan.manager)
@@ -211,7 +210,7 @@ class _Level:
     def _many(self, item: RelationSelection, model: type[Model], relation: RelationBinding, prefix: str) -> _Many:
         scope, link = self._scope, link_of(model, relation.query_name)
         limit = _UNBOUNDED if item.limit is None else item.limit
-        rows = link.rows(scope.rows(relation.target)).annotate(**{_PARENT: link.key()})
+        rows = scope.linked(link, relation, scope.rows(relation.target)).annotate(**{_PARENT: link.key()})
         more = rows.filter(**{_PARENT: OuterRef(prefix + link.parent_key)}).values("pk")[limit : limit + 1]
         level = _Level(scope, relation.target, item.selection, link.prefix)
         order = [link.prefix + name for name in pk_names(scope.bindings[relation.target].model)]
@@ -228,21 +227,26 @@ class _Level:
             identity=[level.position(name) for name in order] if link.may_repeat else (),
         )
 
-    def _objects(self, shape: _Shape, columns: Columns, path: Path, bounds: _Bounds) -> list[Row]:
+    def _objects(
+        self, shape: _Shape, columns: Columns, path: Path, bounds: _Bounds, within: Sequence[Any] | None = None
+    ) -> list[Row]:
+        """One object for each fetched row. ``within`` is false where an object around it is hidden: nothing is fetched
+        for those, as the statements and bounds of a page must not tell of them.
+        """
         values: dict[str, Iterable[Any]] = {}
         for name, position, convert in shape.columns:
             column = columns[position]
             values[name] = column if convert is None else [None if v is None else convert(v) for v in column]
         if shape.computed:
-            values.update(self._compute(shape, columns[shape.key]))
+            values.update(self._compute(shape, _shown(columns[shape.key], within)))
         for name, key, mask, inner in shape.ones:
-            objects = self._objects(inner, columns, (*path, name), bounds)
-            keys = columns[key]
-            shown = keys if mask is None else [k if m else None for k, m in zip(keys, columns[mask], strict=True)]
-            values[name] = [None if k is None else item for k, item in zip(shown, objects, strict=True)]
+            shown = within if mask is None else _shown(columns[mask], within)
+            objects = self._objects(inner, columns, (*path, name), bounds, shown)
+            keys = _shown(columns[key], shown)
+            values[name] = [None if k is None else item for k, item in zip(keys, objects, strict=True)]
         for many in shape.many:
-            parents = columns[many.parent]
-            children = _children(many, parents, columns[many.overflows], (*path, many.name), bounds)
+            parents, overflows = _shown(columns[many.parent], within), _shown(columns[many.overflows], within)
+            children = _children(many, parents, overflows, (*path, many.name), bounds)
             values[many.name] = [children.get(key, []) for key in parents]
         names = shape.order
         rows = zip(*(values[name] for name in names), strict=True)
@@ -262,6 +266,15 @@ class _Level:
         }
 
 
+def _shown(column: Sequence[Any], within: Sequence[Any] | None) -> Sequence[Any]:
+    """The column, ``None`` where ``within`` is false."""
+    return (
+        column
+        if within is None
+        else [item if is_shown else None for item, is_shown in zip(column, within, strict=True)]
+    )
+
+
 def _children(
     many: _Many, parents: Sequence[Any], overflows: Sequence[Any], path: Path, bounds: _Bounds
 ) -> dict[Any, list[Row]]:
@@ -275,7 +288,9 @@ def _children(
     if ranked:
         rank = DenseRank() if link.may_repeat else RowNumber()
         window = Window(rank, partition_by=[F(link.column)], order_by=[F(name) for name in many.order])
-        rows = rows.annotate(**{_RANK: window}).filter(**{f"{_RANK}__lte": limit + 1})
+        first = rows.annotate(**{_RANK: window}).filter(**{f"{_RANK}__lte": limit + 1})
+        # By key: beside a condition on a window Django drops columns that stand twice, as part.id and its foreign key.
+        rows = rows.filter(pk__in=first.values("pk"))
     fetched = many.level.fetch(rows.order_by(*many.order))
     if link.may_repeat:  # a through model with columns of its own may join the same two rows again
         places = (owner, *many.identity)

@@ -149,7 +149,8 @@ class _Parser:
     def _is_lookup(self, rest: list[str], relation: RelationInfo) -> bool:
         """Whether a key goes on from a relation with a lookup, as in ``material__icontains``."""
         target = self._view.get(relation.target)
-        names = [item.name for item in (*target.fields, *target.relations)] if target is not None else ()
+        fields, relations = ((), ()) if target is None else (target.fields, target.relations)
+        names = [*(item.name for item in fields), *(item.name for item in relations)]
         return len(rest) == 1 and rest[0].casefold() in LOOKUPS and match_name(rest[0], names) is None
 
     def _nested(self, manager: ManagerInfo, relation: RelationInfo, rest: list[str], value: Any) -> list[Pair]:

@@ -7,7 +7,7 @@ where they could not reach it. The model's own ``full_clean()`` and ``save()`` d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import DataError, IntegrityError, models, router, transaction
@@ -15,13 +15,14 @@ from django.db import DataError, IntegrityError, models, router, transaction
 from gm_chat.encoding import jsonable
 from gm_chat.managers.deadline import guard
 from gm_chat.managers.rows import Scope
+from gm_chat.managers.spelling import shown
 from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gm_chat.managers.api import InputInfo, MutationCall
-    from gm_chat.managers.binding import Binding
+    from gm_chat.managers.binding import Binding, RelationBinding
     from gm_chat.plugin import Actor
 
 __all__ = ["execute_mutation"]
@@ -74,11 +75,12 @@ class _Write:
         raise TypeError(f"{self._call.mutation.name} is a {self._call.mutation.kind} mutation; its own code runs it")
 
     def _target(self, key: Any) -> models.Model:
-        """The row to change, locked, if the actor may see it."""
+        """The row to change, locked, if the actor may see it. A hidden and an absent one cost the same statements."""
         rows: models.QuerySet[Any] = self.binding.model._base_manager.using(self.alias)
         row: models.Model | None = rows.select_for_update().filter(pk=key).first()
-        if row is None or not self._is_visible(key):
-            raise ToolError("not_found", f"{self.binding.info.name} has no row with the id {jsonable(key)!r}")
+        is_visible = self._is_visible(key)
+        if row is None or not is_visible:
+            raise ToolError("not_found", f"{self.binding.info.name} has no row with the id {shown(jsonable(key))}")
         return row
 
     def _is_visible(self, key: Any) -> bool:
@@ -91,7 +93,7 @@ class _Write:
             if relation is None:
                 setattr(row, self.binding.columns[name], value)
             elif self._inputs[name].many:
-                many[relation.query_name] = self._related(name, value)
+                many[name] = self._related(name, value)
             else:
                 setattr(row, relation.query_name, None if value is None else self._related(name, [value])[0])
         row.full_clean()
@@ -99,8 +101,8 @@ class _Write:
             row.save(using=self.alias, force_insert=True)
         else:
             row.save(using=self.alias)
-        for accessor, related in many.items():
-            getattr(row, accessor).set(related)
+        for name, related in many.items():
+            self._link(row, self.binding.relations[name], related)
         if not self._is_visible(row.pk):
             raise ToolError(
                 "permission_denied", "the row would not be visible to you as it is then; it was not written"
@@ -108,12 +110,20 @@ class _Write:
         written = {name: self._written(row, name, values[name]) for name in values}
         return {"id": jsonable(row.pk), **written}
 
+    def _link(self, row: Any, relation: RelationBinding, related: list[Any]) -> None:
+        """Make ``related`` all that the actor sees behind the relation; links to hidden rows stay as they are."""
+        links = getattr(row, relation.query_name)
+        if self._scope.is_restricted(relation.target):
+            visible = self._scope.rows(relation.target).using(self.alias)
+            related = [*related, *links.exclude(pk__in=visible.values("pk"))]
+        links.set(related)
+
     def _related(self, name: str, keys: list[Any]) -> list[Any]:
         """The rows that an input refers to, in order; hidden ones do not exist."""
         rows = self._scope.rows(str(self._inputs[name].relation)).using(self.alias).in_bulk(keys)
         for key in keys:
             if key not in rows:
-                problem = f"there is no {self._inputs[name].relation} row with the id {jsonable(key)!r}"
+                problem = f"there is no {self._inputs[name].relation} row with the id {shown(jsonable(key))}"
                 raise ToolError("validation_failed", f"{name}: {problem}", fields={name: [problem]})
         return [rows[key] for key in dict.fromkeys(keys)]
 
@@ -123,16 +133,32 @@ class _Write:
         return jsonable(stored)
 
 
+_TAKEN: Final = "Another row has these values already."
+
+
+def _names_hidden(fault: ValidationError, name: str, names: Mapping[str, str], known: set[str]) -> bool:
+    """Whether Django's message about values that are taken names a column that the actor is not shown."""
+    match fault.code:
+        case "unique" | "unique_for_date" | "unique_for_month" | "unique_for_year":
+            return name not in known
+        case "unique_together":
+            return not known.issuperset(names.get(item, item) for item in (fault.params or {}).get("unique_check", ()))
+    return False
+
+
 def _invalid(error: ValidationError, binding: Binding, call: MutationCall) -> ToolError:
     """Messages by input name; what concerns no input of the call, or several, stands in the message alone."""
-    by_field = error.message_dict if hasattr(error, "error_dict") else {NON_FIELD_ERRORS: error.messages}
+    by_field: Mapping[str, list[ValidationError]] = (
+        error.error_dict if hasattr(error, "error_dict") else {NON_FIELD_ERRORS: error.error_list}
+    )
     names = {query_name: name for name, query_name in binding.columns.items()}
     names |= {relation.query_name: name for name, relation in binding.relations.items()}
     known = {item.name for item in call.mutation.inputs}
     fields: dict[str, list[str]] = {}
     parts: list[str] = []
-    for field, messages in by_field.items():
+    for field, faults in by_field.items():
         name = names.get(field, field)
+        messages = [_TAKEN if _names_hidden(fault, name, names, known) else fault.messages[0] for fault in faults]
         if name in known:
             fields[name] = messages
             parts.append(f"{name}: {' '.join(messages)}")

@@ -20,7 +20,7 @@ from gm_chat.managers.api import And, Condition, FieldInfo, Not, Or, Order, Rela
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django.db.models.expressions import Combinable, OrderBy
+    from django.db.models.expressions import OrderBy
     from django.db.models.sql import Query
 
     from gm_chat.managers.binding import Binding, RelationBinding
@@ -52,13 +52,6 @@ class Link:
         """The parent's key, as a number where a generic relation holds it as text."""
         return Cast(self.column, models.BigIntegerField()) if self.is_text else F(self.column)
 
-    def rows(self, related: models.QuerySet[Any]) -> models.QuerySet[Any]:
-        """The rows of :attr:`model` that stand for rows of ``related``."""
-        if not self.prefix:
-            return related.filter(**self.fixed) if self.fixed else related
-        pairs = self.model._default_manager.order_by()
-        return pairs.filter(**{f"{self.prefix}in": related}) if related.query.where else pairs
-
 
 def link_of(model: type[models.Model], query_name: str) -> Link:
     """The link behind a to-many relation, or behind the reverse side of a one-to-one."""
@@ -76,7 +69,7 @@ def link_of(model: type[models.Model], query_name: str) -> Link:
             and isinstance(options.pk, models.IntegerField),
         )
     if relation.many_to_many:
-        forward = relation if isinstance(relation, models.ManyToManyField) else relation.field
+        forward: Any = relation if isinstance(relation, models.ManyToManyField) else relation.field
         near, far = forward.m2m_field_name(), forward.m2m_reverse_field_name()
         if forward is not relation:
             near, far = far, near
@@ -121,6 +114,16 @@ class Scope:
     def is_visible(self, manager: str, path: str) -> Exists:
         """Whether the row at ``path`` is visible: looked up by key, so it costs what the page costs."""
         return Exists(self.rows(manager).filter(pk=OuterRef(f"{path}__pk")))
+
+    def linked(self, link: Link, relation: RelationBinding, related: models.QuerySet[Any]) -> models.QuerySet[Any]:
+        """The rows of ``link.model`` that stand for rows of ``related``; what joins the sides must be visible too."""
+        if not link.prefix:
+            return related.filter(**link.fixed) if link.fixed else related
+        pairs: models.QuerySet[Any] = link.model._default_manager.order_by()
+        if relation.through and all(map(self.is_restricted, relation.through)):
+            shown = (Q(pk__in=self.rows(name).values("pk")) for name in relation.through)
+            pairs = pairs.filter(reduce(or_, shown))
+        return pairs.filter(**{f"{link.prefix}in": related}) if related.query.where else pairs
 
     def _limit(self, binding: Binding) -> models.QuerySet[Any]:
         model = binding.model
@@ -172,7 +175,7 @@ class Scope:
         if relation.kind == "to_one" and model._meta.get_field(relation.query_name).concrete:
             return Q(**{f"{relation.query_name}__in": rows})
         link = link_of(model, relation.query_name)
-        keys = link.rows(rows).filter(**{f"{link.column}__isnull": False}).values_list(link.key())
+        keys = self.linked(link, relation, rows).filter(**{f"{link.column}__isnull": False}).values_list(link.key())
         return Q(**{f"{link.parent_key}__in": keys})
 
     # --- order --------------------------------------------------------------------------------------------------
@@ -191,7 +194,7 @@ class Scope:
                 masks.append(self.is_visible(relation.target, path.removesuffix("__")))
             binding = self.bindings[relation.target]
         name = term.path[-1]
-        value: Combinable = F(path + binding.columns[name])
+        value: F | Case = F(path + binding.columns[name])
         if masks:  # the order must not betray what the row itself does not show
             value = Case(When(reduce(and_, (Q(mask) for mask in masks)), then=value))
         nulls_last = True if path or self.fields(binding.info.name)[name].nullable else None

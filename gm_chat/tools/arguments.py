@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.managers.spelling import nearest, shown
 from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from gm_chat.plugin import ToolDefinition
 
 __all__ = ["checked", "flag", "text"]
 
-MAX_TEXT = 2_000
+MAX_TEXT: Final = 2_000
 
 
 def checked(args: Any, definition: ToolDefinition) -> Mapping[str, Any]:
     """The arguments, if they are an object with no key that the tool does not know and none missing."""
     known = list(definition.input_schema["properties"])
     tool = definition.name
-    if not hasattr(args, "keys"):
+    if not isinstance(args, Mapping):
         raise ToolError("invalid_argument", f"{tool} takes an object of arguments, got {shown(args)}", allowed=known)
     for key in args:
         if key not in known:
@@ -31,8 +30,7 @@ def checked(args: Any, definition: ToolDefinition) -> Mapping[str, Any]:
     for key in definition.input_schema.get("required", ()):
         if key not in args:
             raise ToolError("invalid_argument", f"{tool} needs the argument {key!r}", allowed=known)
-    result: Mapping[str, Any] = args
-    return result
+    return args
 
 
 def text(args: Mapping[str, Any], name: str) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.encoding import jsonable
 from gm_chat.managers.calls import build_call
 from gm_chat.managers.spelling import nearest, shown
 from gm_chat.plugin import ToolContext, ToolDefinition, ToolError, ToolSpec
 from gm_chat.tools.arguments import checked
+
+if TYPE_CHECKING:
+    from gm_chat.managers.api import ManagerView
 
 __all__ = ["mutate"]
 
@@ -35,16 +38,14 @@ _MUTATE = ToolDefinition(
 async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
     args = checked(args, _MUTATE)
     name, values = _form(args["mutation"], args["input"])
+    view = await context.managers.view(context.actor)
     allowed: list[str] = list(context.settings["allowed_mutations"])
     if name not in allowed:
-        raise ToolError(
-            "mutation_not_allowed",
-            f"the mutation {name!r} is not allowed in this chat",
-            allowed=await _offered(name, allowed, context),
-        )
+        raise _not_allowed(name, allowed, view)
     if not context.actor.is_authenticated:
         raise ToolError("authentication_required", "only a logged-in user may change data")
-    view = await context.managers.view(context.actor)
+    if view.mutation(name) is None:  # that the list holds it would tell that it exists
+        raise _not_allowed(name, allowed, view)
     call = build_call(name, values, view)
     if name in context.settings["confirm_mutations"] and not context.approved:
         return {"status": "confirmation_required", "mutation": name, "input": dict(values)}
@@ -64,10 +65,11 @@ def _form(name: Any, values: Any) -> tuple[str, Mapping[str, Any]]:
     return name, values
 
 
-async def _offered(name: str, allowed: list[str], context: ToolContext) -> list[str]:
-    """Allowed mutations that the actor could run, nearest first; of others not even the names."""
-    view = await context.managers.view(context.actor)
-    return nearest(name, [item for item in allowed if view.mutation(item) is not None])
+def _not_allowed(name: str, allowed: list[str], view: ManagerView) -> ToolError:
+    """One answer for what the settings, the actor's rights or the schema lack; it offers what the actor could run."""
+    offered = [item for item in allowed if view.mutation(item) is not None]
+    message = f"the mutation {name!r} is not allowed in this chat"
+    return ToolError("mutation_not_allowed", message, allowed=nearest(name, offered))
 
 
 mutate: Final = ToolSpec(definition=_MUTATE, run=_run, kind="write")

@@ -36,8 +36,8 @@ def query_properties() -> dict[str, Any]:
         },
         "filters": {
             "type": "object",
-            "description": 'all must hold: {"name__icontains": "bolt", "price__gte": 5, "supplier__country": "DE"}; '
-            "lookups: icontains gt gte lt lte in isnull; combine with and, or, not",
+            "description": 'all must hold: {"name__icontains": "bolt", "supplier__name__icontains": "acme"}; lookups: '
+            "icontains gt gte lt lte in isnull; combine with and, or, not; leave out to get all rows",
         },
         "order_by": {
             "type": "array",
@@ -85,7 +85,7 @@ async def run_query(args: Mapping[str, Any], context: ToolContext) -> dict[str, 
             result["hint"] = "One row alone exceeds the size limit; ask for fewer fields."
     if page.cut_lists:
         result["cut_lists"] = {"paths": ["__".join(path) for path in page.cut_lists], "note": CUT_NOTE}
-    if labels := _labels(plan.manager, plan.selection, view):
+    if page.data and (labels := _labels(plan.manager, plan.selection, view)):
         result["labels"] = labels
     if any(view.rows_may_be_hidden(name) for name in managers_of(plan, view)):
         result["note"] = HIDDEN_NOTE  # by the actor's rights alone: a note that depended on rows would betray them

@@ -133,6 +133,8 @@ def test_the_settings_are_safe_for_many_clients() -> None:
     assert options["timeout"] == 20
     assert "journal_mode=WAL" in options["init_command"]
     assert set(settings["GM_CHAT"]["confirm_mutations"]) <= set(settings["GM_CHAT"]["allowed_mutations"])
+    assert not settings["GM_CHAT"]["recover_missing_tool_calls"]
+    assert demo_settings(Path("x"), Choice("openai"))["GM_CHAT"]["recover_missing_tool_calls"]
     assert settings["ALLOWED_HOSTS"] == ["127.0.0.1", "127.0.0.1", "localhost", "[::1]"]
     assert demo_settings(Path("x"), Choice("offline"), host="0.0.0.0")["ALLOWED_HOSTS"] == ["*"]  # noqa: S104 - what is tested
     assert settings["SECRET_KEY"] != demo_settings(Path("x"), Choice("offline"))["SECRET_KEY"]

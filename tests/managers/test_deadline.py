@@ -147,13 +147,12 @@ def test_postgresql_restores_an_outer_transaction(postgresql: str) -> None:
 
 @pytest.fixture
 def mariadb(django_db_blocker: Any) -> Iterator[str]:
-    pytest.importorskip("MySQLdb")
     with django_db_blocker.unblock():
         settings = {
             "ENGINE": "django.db.backends.mysql",
             "NAME": os.environ.get("MYSQL_DATABASE", "test"),
             "USER": os.environ.get("MYSQL_USER", "root"),
-            "HOST": os.environ.get("MYSQL_HOST", "localhost"),
+            "HOST": os.environ.get("MYSQL_HOST", "127.0.0.1"),
         }
         yield from _reachable("deadline_mariadb", settings, "mariadb")
 

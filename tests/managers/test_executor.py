@@ -293,3 +293,31 @@ def test_nobody_may_ask_what_is_public(users: dict[str, Any]) -> None:
     assert desk.ask("AnnouncementManager", ["title"]).total_count == 40
     with pytest.raises(ToolError, match="no manager"):
         desk.ask("PartManager", ["name"])
+
+
+def test_columns_that_stand_twice_keep_their_places_in_cut_lists(staff: Desk) -> None:
+    """``part__id``, ``part__pk`` and the parent's key are one column, which Django would fetch once."""
+    part = shop.Part.objects.get(number="P-001")
+    for title in ("a", "b", "c"):
+        shop.Document.objects.create(title=title, part=part)
+    fields = ["number", {"documents": [{"part": ["id", "name", "number"]}, "title"]}]
+    page = staff.ask("PartManager", fields, filters={"number": "P-001"}, limits=PlanLimits(list_rows=1))
+    (document,) = page.data[0]["documents"]
+    assert document["part"] == {"id": part.pk, "name": part.name, "number": "P-001"}
+    assert document["title"] in {item.title for item in part.documents.all()}
+    assert page.cut_lists == (("documents",),)
+
+
+def test_a_hidden_joining_row_joins_nothing(staff: Desk) -> None:
+    project, part = shop.Project.objects.earliest("pk"), shop.Part.objects.get(number="P-001")
+    shop.BomLine.objects.all().delete()
+    line = shop.BomLine.objects.create(project=project, part=part, position=1, quantity=7)
+    blind = changed(staff, "BomLineManager", visible_to=lambda rows, actor: rows.exclude(quantity=7))
+    for desk, expected in ((staff, [{"number": "P-001"}]), (blind, [])):
+        page = desk.ask("ProjectManager", [{"parts": ["number"]}], filters={"code": project.code})
+        assert page.data == [{"parts": expected}]
+        assert desk.ask("PartManager", ["id"], filters={"projects__code": project.code}).total_count == len(expected)
+        assert desk.ask("PartManager", ["id"], filters={"projects": None}).total_count == 40 - len(expected)
+    line.quantity = 8
+    line.save()
+    assert blind.ask("ProjectManager", ["code"], filters={"parts__number": "P-001"}).total_count == 1

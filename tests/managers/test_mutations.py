@@ -4,6 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from testproject.desk import Desk, actor_of, whole_view
 from testproject.shop import models as shop
 from testproject.shop_rows import fill_shop
@@ -102,10 +104,19 @@ def test_a_hidden_row_is_not_found(desk: Desk) -> None:
     part = shop.Part.objects.get(number="P-001")
     blind = hiding(desk, "PartManager", lambda rows, actor: rows.exclude(number="P-001"))
     for name, values in (("updatePart", {"name": "x"}), ("deletePart", {})):
-        hidden, missing = (refusal(blind, name, id=key, **values) for key in (part.pk, 999))
+        answers = []
+        for key in (part.pk, 999):
+            with CaptureQueriesContext(connection) as statements:
+                answers.append((refusal(blind, name, id=key, **values), len(statements)))
+        (hidden, statements_for_hidden), (missing, statements_for_missing) = answers
         assert hidden.code == missing.code == "not_found"
+        assert statements_for_hidden == statements_for_missing
         assert hidden.message.replace(str(part.pk), "?") == missing.message.replace("999", "?")
     assert shop.Part.objects.get(pk=part.pk).name == part.name
+
+
+def test_an_id_is_told_shortened(desk: Desk) -> None:
+    assert len(refusal(desk, "deleteProject", id="x" * 100_000).message) < 200
 
 
 def test_a_hidden_row_cannot_be_referred_to(desk: Desk) -> None:
@@ -117,6 +128,36 @@ def test_a_hidden_row_cannot_be_referred_to(desk: Desk) -> None:
     assert list(hidden.details["fields"]) == list(missing.details["fields"]) == ["material"]
     assert hidden.message.replace(str(material.pk), "?") == missing.message.replace("999", "?")
     assert refusal(desk, "updatePart", id=shop.Part.objects.earliest("pk").pk, tags=[999]).code == "validation_failed"
+
+
+def test_links_to_hidden_rows_stay(desk: Desk) -> None:
+    part = shop.Part.objects.get(number="P-001")
+    shown, new, hidden = shop.Tag.objects.order_by("pk")[:3]
+    part.tags.set([shown, hidden])
+    blind = hiding(desk, "TagManager", lambda rows, actor: rows.exclude(pk=hidden.pk))
+    assert run(blind, "updatePart", id=part.pk, tags=[new.pk]) == {"id": part.pk, "tags": [new.pk]}
+    assert set(part.tags.all()) == {new, hidden}
+
+
+@pytest.mark.parametrize("code", ["unique", "unique_together"])
+def test_values_that_are_taken_do_not_name_hidden_columns(
+    code: str, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from django.core.exceptions import ValidationError
+
+    def fault(field: str) -> ValidationError:
+        return ValidationError(f"taken: {field}", code=code, params={"unique_check": ("name", field)})
+
+    def clean(self: Any) -> None:
+        raise ValidationError(
+            {"created_at" if code == "unique" else "__all__": fault("created_at"), "name": fault("number")}
+        )
+
+    monkeypatch.setattr(shop.Part, "clean", clean)
+    error = refusal(desk, "updatePart", id=shop.Part.objects.get(number="P-001").pk, name="x")
+    assert "created_at" not in error.message
+    assert "Another row has these values already." in error.message
+    assert error.details["fields"] == {"name": ["taken: number"]}
 
 
 def test_a_row_must_stay_visible(desk: Desk) -> None:

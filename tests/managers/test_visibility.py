@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -99,3 +100,20 @@ def test_permissions_are_loaded_once(django_assert_max_num_queries: Any) -> None
     someone = user("view_part")
     with django_assert_max_num_queries(2):
         visibility_of(actor(someone), registry.bindings())
+
+
+def test_a_many_to_many_relation_needs_what_joins_its_sides() -> None:
+    seen = visibility_of(actor(user("view_part", "view_project", "view_tag")), registry.bindings())
+    assert seen.managers["ProjectManager"].relations == frozenset()
+    assert "tags" in seen.managers["PartManager"].relations  # no manager shows what joins them
+    seen = visibility_of(actor(user("view_part", "view_project", "view_bomline")), registry.bindings())
+    assert seen.managers["ProjectManager"].relations == {"parts", "lines"}
+
+
+def test_rows_may_be_hidden_where_joining_rows_may() -> None:
+    bindings = dict(registry.bindings())
+    bindings["BomLineManager"] = replace(bindings["BomLineManager"], visible_to=lambda rows, actor: rows)
+    seen = visibility_of(actor(user("view_part", "view_project", "view_bomline")), bindings)
+    assert seen.managers["ProjectManager"].rows_may_be_hidden
+    seen = visibility_of(actor(user("view_part", "view_tag")), bindings)
+    assert not seen.managers["PartManager"].rows_may_be_hidden

@@ -121,6 +121,20 @@ async def test_the_answer_round_makes_no_call(last: int, library: Any) -> None:
     assert text_of(events).startswith(("I have no tools", "I could not finish")[last])
 
 
+REQUEST = Message("user", "Answer my question now, in words, from the results above. No more tool calls.")
+
+
+async def test_the_request_to_answer_now_is_not_the_question(library: Any) -> None:
+    _, messages = await run("how many books", library)
+    assert text_of(await collect([*messages, REQUEST], tool_choice="none")).startswith("There are 4 books.")
+
+
+async def test_a_question_after_an_interrupted_turn_is_one(library: Any) -> None:
+    _, messages = await run("how many books", library)
+    answer, _ = await run("how many open loans?", library, messages[1:])
+    assert answer.startswith("There are 3 loans where status is 'open'.")
+
+
 async def test_without_tools_it_says_so() -> None:
     events = await collect([Message("user", "how many books")], tools=[])
     assert text_of(events).startswith("I have no tools to look anything up with.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gm_chat_provider_offline import lexicon
 from gm_chat_provider_offline.naming import is_common
 from gm_chat_provider_offline.placing import values_at
+from gm_chat_provider_offline.schema import LABELS
 from gm_chat_provider_offline.words import name_words, plural
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ FOOTER: Final = (
     "one kind of thing, each question by itself; for anything more, configure another provider: in the demo, "
     "start with --provider ollama or --provider openai.)"
 )
+MIDNIGHT: Final = "T00:00:00+00:00"
+"""What a moment that is only a day ends with."""
 SHOWN_VALUES: Final = 60
 """Longer texts are cut in lists."""
 
@@ -86,9 +89,12 @@ class _Row:
         self._manager = manager
         texts = [field.name for field in manager.texts()]
         related = [f"{name}__{target.texts()[0].name}" for name, target in targets.items() if target.texts()]
-        self._names = texts[:2]
-        if len(self._names) < 2:
-            self._names += related[: 3 - len(self._names)]
+        if len(texts) < 2:
+            self._names = [*texts, *related][:3]
+        elif texts[0] in LABELS:
+            self._names = texts[:2]
+        else:
+            self._names = [*related, *texts][:2]
         extra = [*asked, *(condition.path for condition in conditions if condition.shown)]
         if reading.sorting is not None:
             extra.append(reading.sorting.field)
@@ -111,7 +117,7 @@ class _Row:
 
     def _text(self, row: Any, path: str) -> str:
         values = [str(value) for value in values_at(row, path) if value is not None]
-        text = ", ".join(dict.fromkeys(values))
+        text = ", ".join(dict.fromkeys(value.removesuffix(MIDNIGHT) for value in values))
         return text if len(text) <= SHOWN_VALUES else text[: SHOWN_VALUES - 3] + "..."
 
     def _unit(self, path: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat_provider_offline import answers, lexicon
 from gm_chat_provider_offline.naming import Attribute, Mention, find_attribute, find_implied, find_mentions, is_common
-from gm_chat_provider_offline.placing import Condition, Group, best, choice_of, merged, without
+from gm_chat_provider_offline.placing import Condition, Group, best, choice_of, merged, rows_of, without
 from gm_chat_provider_offline.reading import Phrase, Reading, read
 from gm_chat_provider_offline.schema import Manager, read_manager, read_managers
 from gm_chat_provider_offline.words import Token, tokens
@@ -99,9 +99,22 @@ def _answer(words: Sequence[Token], found: Sequence[Manager], book: _Book) -> Di
         mentions = [(yield from _anything(words, book))]
     subject = mentions[0]
     yield from book.load(mention.manager for mention in mentions)
+    return (yield from _either_way(words, subject, mentions, book))
+
+
+def _either_way(
+    words: Sequence[Token], subject: Mention, mentions: Sequence[Mention], book: _Book, asked: tuple[str, ...] = ()
+) -> Dialogue:
+    """Read the question with small words as parts of names ("Maps of the World"), else as words between values."""
     manager = _manager(subject.manager, book)
-    reading = read(words, subject, manager, mentions)
-    return (yield from _report(reading, manager, book))
+    first = read(words, subject, manager, mentions, long_names=True)
+    try:
+        return (yield from _report(first, manager, book, asked))
+    except _Stuck:
+        second = read(words, subject, manager, mentions)
+        if second == first:
+            raise
+    return (yield from _report(second, manager, book, asked))
 
 
 def _anything(words: Sequence[Token], book: _Book) -> Generator[list[Call], list[Any], Mention]:
@@ -144,11 +157,9 @@ def _attribute(
     problem: _Stuck | None = None
     for name in names:
         yield from book.load([name])
-        manager = _manager(name, book)
-        subject = mentions[0] if mentions else Mention(name, 0, 0, manager.noun)
-        reading = read(rest, subject, manager, mentions)
+        subject = mentions[0] if mentions else Mention(name, 0, 0, name)
         try:
-            return (yield from _report(reading, manager, book, asked=attribute.fields[name]))
+            return (yield from _either_way(rest, subject, mentions, book, attribute.fields[name]))
         except _Stuck as stuck:
             problem = problem or stuck
     raise problem or _Stuck("I do not see what the question is about.")
@@ -215,18 +226,13 @@ def _place(
         return [chosen]
     found = yield from _probe(near, reading, phrase)
     if found is None and len(phrase.words) > 1:
-        parts = list(phrase.split(lexicon.GLUE))
-        chosen, rest = None, parts if len(parts) > 1 else []
-        for part in _parts(phrase) if not rest else ():
+        for part in _parts(phrase):
             if (chosen := _choice(near, part)) is not None:
-                rest = without(phrase, part)
-                break
-        if chosen is not None or rest:
-            conditions = [chosen] if chosen is not None else []
-            for other in rest:
-                conditions += yield from _place(other, reading, manager, book)
-            return conditions
-        found = yield from _probe(near, reading, phrase, apart=True)
+                conditions = [chosen]
+                for other in without(phrase, part):
+                    conditions += yield from _place(other, reading, manager, book)
+                return conditions
+        found = yield from _probe_apart(near, reading, phrase)
     if found is None:
         far = yield from _far(base, book)
         found = yield from _probe(far, reading, phrase)
@@ -295,15 +301,24 @@ def _reached(base: Group, relations: Iterable[Any], book: _Book) -> Iterator[Gro
 
 
 def _probe(
-    groups: Sequence[Group], reading: Reading, phrase: Phrase, *, apart: bool = False
+    groups: Sequence[Group], reading: Reading, phrase: Phrase
 ) -> Generator[list[Call], list[Any], Condition | None]:
     """Look the phrase up in the groups' text fields, in one batch."""
-    probes = [(group, group.probe(reading.subject.manager, phrase, apart=apart)) for group in groups[:MAX_GROUPS]]
-    asked = [(group, probe) for group, probe in probes if probe is not None]
+    asked = [group for group in groups[:MAX_GROUPS] if group.fields]
     if not asked:
         return None
-    results = yield [("query", probe) for _, probe in asked]
-    return best([group for group, _ in asked], results, phrase, apart=apart)
+    subject = reading.subject.manager
+    results = yield [("query", group.probe(subject, group.holding(phrase.text))) for group in asked]
+    return best(asked, results, phrase)
+
+
+def _probe_apart(
+    groups: Sequence[Group], reading: Reading, phrase: Phrase
+) -> Generator[list[Call], list[Any], Condition | None]:
+    """Look for rows that hold all words of the phrase, each in any text field of one group."""
+    asked = [(group, group.holding_all(phrase)) for group in groups if group.fields]
+    results = yield [("query", group.probe(reading.subject.manager, every.filters)) for group, every in asked]
+    return next((every for (_, every), result in zip(asked, results, strict=True) if rows_of(result)), None)
 
 
 def _exists(other: str, reading: Reading, book: _Book) -> Generator[list[Call], list[Any], Condition]:

@@ -45,7 +45,7 @@ SKIPPED: Final = _set(
 """Words that say nothing about which rows are meant."""
 
 RELATING: Final = _set(
-    "use uses used using of from by with has have had for made make makes consist consists contain "
+    "use uses used using of by with has have had for made make makes consist consists contain "
     "contains containing include includes including belong belongs supply supplies supplied supplying "
     "offer offers offered buy buys bought deliver delivers delivered need needs needing require requires "
     "sell sells sold order orders placed place come comes built build own owns owned store stores stored "
@@ -53,7 +53,7 @@ RELATING: Final = _set(
 )
 """Words before a value that more likely lives in a related row: "parts *of* steel"."""
 
-RESTING: Final = _set("in at near on within inside located based lie lies")
+RESTING: Final = _set("in at from near on within inside located based lie lies")
 """Words before a value that more likely lives in the row itself: "suppliers *in* Germany"."""
 
 JOINING: Final = frozenset({"and", "or", "&"})

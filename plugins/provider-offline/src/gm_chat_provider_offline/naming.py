@@ -12,7 +12,7 @@ from gm_chat_provider_offline.words import number, stems
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gm_chat_provider_offline.schema import Field, Manager
+    from gm_chat_provider_offline.schema import Manager
     from gm_chat_provider_offline.words import Token
 
 __all__ = ["Attribute", "Mention", "find_attribute", "find_implied", "find_mentions", "is_common"]
@@ -135,18 +135,17 @@ def find_attribute(tokens: Sequence[Token], managers: Sequence[Manager]) -> Attr
     words = tuple(token.stem for token in asked)
     if words in {(), ("number",), ("count",)} or any(word in lexicon.SUPERLATIVES for word in words):
         return None
-    fields = {manager.name: names for manager in managers if (names := _split_into_fields(words, manager.fields))}
+    fields = {manager.name: names for manager in managers if (names := _split_into_fields(words, manager))}
     return Attribute(fields, middle + 1) if fields else None
 
 
-def _split_into_fields(words: tuple[str, ...], fields: Sequence[Field]) -> tuple[str, ...] | None:
+def _split_into_fields(words: tuple[str, ...], manager: Manager) -> tuple[str, ...] | None:
     """Read all of the words as names of fields, one after the other."""
     if not words:
         return ()
     for size in range(len(words), 0, -1):
-        for field in fields:
-            if words[:size] in field.called():
-                rest = _split_into_fields(words[size:], fields)
-                if rest is not None:
-                    return (field.name, *rest)
+        field = manager.field_called(words[:size])
+        rest = None if field is None else _split_into_fields(words[size:], manager)
+        if field is not None and rest is not None:
+            return (field.name, *rest)
     return None

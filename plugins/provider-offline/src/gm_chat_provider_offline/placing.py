@@ -9,15 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from gm_chat_provider_offline import lexicon
 from gm_chat_provider_offline.words import canonical, spellings
 
 if TYPE_CHECKING:
     from gm_chat_provider_offline.reading import Phrase
     from gm_chat_provider_offline.schema import Field, Manager
 
-__all__ = ["Condition", "Group", "best", "choice_of", "merged", "values_at", "without"]
+__all__ = ["Condition", "Group", "best", "choice_of", "merged", "rows_of", "values_at", "without"]
 
-PROBED_FIELDS: Final = 4
+PROBED_FIELDS: Final = 12
 PROBED_ROWS: Final = 20
 
 
@@ -29,7 +30,6 @@ class Condition:
     path: str
     says: str
     shown: bool = True
-    exact: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +52,26 @@ class Group:
         """The text fields worth looking into."""
         return self.manager.texts()[:PROBED_FIELDS]
 
-    def probe(self, subject: str, phrase: Phrase, *, apart: bool = False) -> dict[str, Any] | None:
-        """Arguments of a ``query`` for rows whose text holds the phrase, or with ``apart`` each of its words."""
-        if not self.fields:
-            return None
-        filters = [_contains(self.path(field), phrase, apart=apart) for field in self.fields]
+    def probe(self, subject: str, filters: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments of a ``query`` for a few rows with the text fields."""
         return {
             "manager": subject,
             "fields": [self.path(field) for field in self.fields],
-            "filters": filters[0] if len(filters) == 1 else {"or": filters},
+            "filters": dict(filters),
             "limit": PROBED_ROWS,
         }
+
+    def holding(self, text: str) -> dict[str, Any]:
+        """The filter for rows one of whose text fields holds the text, in any spelling."""
+        ways = [{f"{self.path(field)}__icontains": way} for field in self.fields for way in spellings(text)]
+        return ways[0] if len(ways) == 1 else {"or": ways}
+
+    def holding_all(self, phrase: Phrase) -> Condition:
+        """The condition that each word stands in one of the text fields: first and last names, numbers with a kind."""
+        words = [word.text for word in phrase.words if word.stem not in lexicon.GLUE]
+        filters = {"and": [self.holding(word) for word in words]}
+        place = " ".join([*(name.replace("_", " ") for name in self.relations), "text"])
+        return Condition(filters, "", f"its {place} contains {' and '.join(map(repr, words))}", shown=False)
 
 
 def choice_of(group: Group, phrase: Phrase) -> Condition | None:
@@ -71,71 +80,54 @@ def choice_of(group: Group, phrase: Phrase) -> Condition | None:
         value = field.choice(phrase.stems)
         if value is not None:
             says = f"{group.says(field)} is {str(value).replace('_', ' ')!r}"
-            return Condition({group.path(field): value}, group.path(field), says, shown=False, exact=value)
+            return Condition({group.path(field): value}, group.path(field), says, shown=False)
     for field in group.manager.fields:
         if field.type == "boolean" and phrase.stems in field.called():
             return Condition({group.path(field): True}, group.path(field), f"{group.says(field)} is true", shown=False)
     return None
 
 
-def best(groups: Sequence[Group], results: Sequence[Any], phrase: Phrase, *, apart: bool = False) -> Condition | None:
+def best(groups: Sequence[Group], results: Sequence[Any], phrase: Phrase) -> Condition | None:
     """Choose the field that fits the phrase best: the whole value before its beginning before a word in it.
 
     Among equals the first group wins, then the first field.
     """
-    found: tuple[int, Group, Field] | None = None
+    found: tuple[int, Group, Field, Any] | None = None
     for group, result in zip(groups, results, strict=True):
-        rows = result.get("data") if isinstance(result, Mapping) else None
         for field in group.fields:
-            values = [value for row in rows or () for value in values_at(row, group.path(field))]
-            score = max((_fit(str(value), phrase, apart=apart) for value in values if value is not None), default=0)
-            if score and (found is None or score > found[0]):
-                found = score, group, field
+            for row in rows_of(result):
+                for value in values_at(row, group.path(field)):
+                    score = 0 if value is None else _fit(str(value), phrase)
+                    if score and (found is None or score > found[0]):
+                        found = score, group, field, value
     if found is None:
         return None
-    score, group, field = found
+    score, group, field, value = found
     path, says = group.path(field), group.says(field)
-    if score == WHOLE:
-        value = _value(results[groups.index(group)], path, phrase)
-        return Condition({path: value}, path, f"{says} is {value!r}", shown=False, exact=value)
-    ways = " or ".join(map(repr, spellings(phrase.text)))
-    return Condition(_contains(path, phrase, apart=apart), path, f"{says} contains {ways}")
+    if score == WHOLE:  # the value as it is stored, of which the phrase may be another spelling
+        return Condition({path: value}, path, f"{says} is {value!r}", shown=False)
+    ways = spellings(phrase.text)
+    contains = [{f"{path}__icontains": way} for way in ways]
+    filters: dict[str, Any] = contains[0] if len(ways) == 1 else {"or": contains}
+    return Condition(filters, path, f"{says} contains {' or '.join(map(repr, ways))}")
 
 
 WHOLE: Final = 4
 
 
-def _fit(value: str, phrase: Phrase, *, apart: bool) -> int:
-    text = canonical(value)
-    wanted = [canonical(word.text) for word in phrase.words] if apart else [canonical(phrase.text)]
-    if not all(word in text for word in wanted):
-        return 0
-    if text == canonical(phrase.text):
+def _fit(value: str, phrase: Phrase) -> int:
+    text, wanted = canonical(value), canonical(phrase.text)
+    if text == wanted:
         return WHOLE
-    if text.startswith(wanted[0]):
+    if text.startswith(wanted):
         return 3
-    return 2 if f" {wanted[0]}" in text else 1
+    return 2 if f" {wanted}" in text else int(wanted in text)
 
 
-def _value(result: Any, path: str, phrase: Phrase) -> Any:
-    """The value as it is stored, of which the phrase is another spelling."""
-    for row in result["data"]:
-        for value in values_at(row, path):
-            if canonical(str(value)) == canonical(phrase.text):
-                return value
-    raise LookupError(path)
-
-
-def _contains(path: str, phrase: Phrase, *, apart: bool) -> dict[str, Any]:
-    """The filter for "contains", in every spelling."""
-
-    def one(text: str) -> dict[str, Any]:
-        ways: list[dict[str, Any]] = [{f"{path}__icontains": way} for way in spellings(text)]
-        return ways[0] if len(ways) == 1 else {"or": ways}
-
-    if not apart:
-        return one(phrase.text)
-    return {"and": [one(word.text) for word in phrase.words]}
+def rows_of(result: Any) -> list[Any]:
+    """The rows of a ``query`` result; an error has none."""
+    rows = result.get("data") if isinstance(result, Mapping) else None
+    return rows if isinstance(rows, list) else []
 
 
 def values_at(row: Any, path: str) -> Iterator[Any]:

@@ -40,7 +40,7 @@ class OfflineProvider(BaseLLMProvider):
         """Stream the next batch of calls, or the answer line by line."""
         may_call = options is None or options.tool_choice != "none"
         names = {tool.name for tool in tools} if may_call else set()
-        step = next_step(messages, names)
+        step = next_step(messages if may_call else _without_request(messages), names)
         if isinstance(step, str):
             for line in step.splitlines(keepends=True):
                 yield TextChunkEvent(line)
@@ -71,6 +71,15 @@ def next_step(messages: Sequence[Message], tools: frozenset[str] | set[str]) -> 
     except StopIteration as end:
         answer: str = end.value
         return answer
+
+
+def _without_request(messages: Sequence[Message]) -> Sequence[Message]:
+    """An answer round without the host's request to answer now: it stands under the user's role, after the results.
+
+    Where calls are allowed a message there is a question: the turn before was interrupted.
+    """
+    is_request = [message.role for message in messages[-2:]] == ["tool", "user"]
+    return messages[:-1] if is_request else messages
 
 
 def _turn(messages: Sequence[Message]) -> tuple[str, dict[str, Any]]:

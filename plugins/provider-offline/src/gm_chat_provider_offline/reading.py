@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from gm_chat_provider_offline import lexicon
 from gm_chat_provider_offline.words import day, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from gm_chat_provider_offline.lexicon import Lookup
     from gm_chat_provider_offline.naming import Mention
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gm_chat_provider_offline.words import Token
 
 __all__ = ["Comparison", "Phrase", "Reading", "Sorting", "read"]
+
+
+MAX_SMALL_WORDS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +44,6 @@ class Phrase:
     def stems(self) -> tuple[str, ...]:
         """The words in comparable form."""
         return tuple(word.stem for word in self.words)
-
-    def split(self, glue: frozenset[str]) -> Iterator[Phrase]:
-        """The runs of words between words of the glue."""
-        words: list[Token] = []
-        for word in (*self.words, None):
-            if word is not None and word.stem not in glue:
-                words.append(word)
-            elif words:
-                yield replace(self, words=tuple(words), joined="")
-                words = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +81,19 @@ class Reading:
     problem: str | None = None
 
 
-def read(tokens: Sequence[Token], subject: Mention, manager: Manager, mentions: Sequence[Mention]) -> Reading:
-    """Read the question, knowing the full schema of its subject."""
-    reader = _Reader(tokens, subject, manager, mentions)
+def read(
+    tokens: Sequence[Token],
+    subject: Mention,
+    manager: Manager,
+    mentions: Sequence[Mention],
+    *,
+    long_names: bool = False,
+) -> Reading:
+    """Read the question, knowing the full schema of its subject.
+
+    With ``long_names``, small words between capitalised ones belong to a name: "Maps of the World".
+    """
+    reader = _Reader(tokens, subject, manager, mentions, long_names=long_names)
     reader.read()
     return reader.result()
 
@@ -99,8 +102,15 @@ class _Reader:
     """One pass for each kind of thing; a token that one pass has understood is closed to the next."""
 
     def __init__(
-        self, tokens: Sequence[Token], subject: Mention, manager: Manager, mentions: Sequence[Mention]
+        self,
+        tokens: Sequence[Token],
+        subject: Mention,
+        manager: Manager,
+        mentions: Sequence[Mention],
+        *,
+        long_names: bool,
     ) -> None:
+        self._long_names = long_names
         self._tokens = tokens
         self._stems = [token.stem if not token.quoted else "" for token in tokens]
         self._subject = subject
@@ -210,9 +220,9 @@ class _Reader:
         while end and self._stems[end - 1] in lexicon.SKIPPED | {"of", "for"}:
             end -= 1
         for start in range(max(0, end - 4), end):
-            for field in self._manager.fields:
-                if field.is_ordered and tuple(self._stems[start:end]) in field.called():
-                    return field, start
+            field = self._field_named(start, end)
+            if field is not None and field.is_ordered:
+                return field, start
         return None, place
 
     def _read_sorting(self) -> None:
@@ -296,12 +306,26 @@ class _Reader:
             for end in range(start + 2, min(start + 5, len(self._stems) + 1)):
                 if any(field.choice(tuple(self._stems[start:end])) is not None for field in self._manager.fields):
                     inside.update(range(start, end))
-        for place in range(1, len(self._tokens) - 1):
-            capitals = self._tokens[place - 1].text[:1].isupper() and self._tokens[place + 1].text[:1].isupper()
-            starts_late = self._stems[place - 1] not in lexicon.GLUE and self._stems[place] not in lexicon.JOINING
-            if capitals and starts_late and not any(self._used[place - 1 : place + 2]):
-                inside.add(place)
+        for place in range(1, len(self._tokens)) if self._long_names else ():
+            end = place
+            while (
+                end < len(self._tokens) and self._stems[end] in lexicon.GLUE - lexicon.JOINING and not self._used[end]
+            ):
+                end += 1
+            before, behind = place - 1, end
+            if (
+                place < end <= place + MAX_SMALL_WORDS
+                and self._is_name(before, inside)
+                and self._is_name(behind, inside)
+            ):
+                inside.update(range(place, end))
         return inside
+
+    def _is_name(self, place: int, inside: set[int]) -> bool:
+        """Whether a capitalised value word stands at a place."""
+        if place >= len(self._tokens) or self._used[place]:
+            return False
+        return self._tokens[place].text[:1].isupper() and (place in inside or self._stems[place] not in lexicon.GLUE)
 
     def _is_verb(self, place: int) -> bool:
         """Whether the word relates the manager named just before to a value: "members *borrowed* Dune"."""
@@ -325,12 +349,16 @@ class _Reader:
     def _field_at(self, place: int, *, or_text: bool = False) -> tuple[Field | None, int]:
         """The ordered field (or text field) whose name starts at a place, and where it ends."""
         for end in range(min(place + 4, len(self._stems)), place, -1):
-            for field in self._manager.fields:
-                if tuple(self._stems[place:end]) in field.called() and (
-                    field.is_ordered or (or_text and field.is_text)
-                ):
-                    return field, end
+            field = self._field_named(place, end)
+            if field is not None and (field.is_ordered or (or_text and field.is_text)):
+                return field, end
         return None, place
+
+    def _field_named(self, start: int, end: int) -> Field | None:
+        """The field whose name the tokens are, unless something else has understood them."""
+        if any(self._used[start:end]):
+            return None
+        return self._manager.field_called(tuple(self._stems[start:end]))
 
     def _hinted(self, hints: tuple[str, ...] | str) -> Field | None:
         if isinstance(hints, str):

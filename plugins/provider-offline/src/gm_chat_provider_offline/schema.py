@@ -8,9 +8,21 @@ from typing import Any, Final
 
 from gm_chat_provider_offline.words import name_words, stem, stems
 
-__all__ = ["Field", "Manager", "Relation", "read_manager", "read_managers"]
+__all__ = ["LABELS", "Field", "Manager", "Relation", "read_manager", "read_managers"]
 
-LABELS: Final = ("name", "title", "number", "code", "label", "designation", "reference", "subject", "sku", "email")
+LABELS: Final = (
+    "name",
+    "first_name",
+    "last_name",
+    "title",
+    "number",
+    "code",
+    "label",
+    "designation",
+    "reference",
+    "subject",
+    "sku",
+)
 """Names of fields by which people know a thing, the most telling first."""
 
 _TRAILING: Final = frozenset({"on", "at", "date", "day", "kg", "mm", "eur", "usd", "percent"})
@@ -110,6 +122,14 @@ class Manager:
         """Free-text fields, those by which people know a row first."""
         texts = [item for item in self.fields if item.is_text]
         return sorted(texts, key=lambda item: LABELS.index(item.name) if item.name in LABELS else len(LABELS))
+
+    def field_called(self, words: tuple[str, ...]) -> Field | None:
+        """The field that these stems name; the last word of a name is enough where no other field has it."""
+        for item in self.fields:
+            if words in item.called():
+                return item
+        ending = [item for item in self.fields if any(name[-1:] == words for name in item.called())]
+        return ending[0] if len(ending) == 1 else None
 
     def mentions(self, word: str) -> bool:
         """Whether an alias or the description speaks of the word."""
