@@ -163,5 +163,9 @@ class TestImports:
             f"from testproject.settings import *\nASGI_APPLICATION = {value!r}\n"
         )
         path = os.pathsep.join([str(tmp_path), str(ROOT / "tests"), str(ROOT)])
-        code = "from django.core.management import execute_from_command_line as run; run(['manage.py', 'check']); print('ran')"
+        code = """
+            from django.core.management import execute_from_command_line
+            execute_from_command_line(["manage.py", "check"])
+            print("ran")
+        """
         assert "ran" in run(code, PYTHONPATH=path, DJANGO_SETTINGS_MODULE="stock_settings")

@@ -151,7 +151,8 @@ class Probes:
 
     def _watch(self, connection: Any, **_: object) -> None:
         self._connections.add(connection)
-        connection.execute_wrappers.append(self._perhaps_slow)
+        if self._perhaps_slow not in connection.execute_wrappers:  # it was opened before, and keeps its wrappers
+            connection.execute_wrappers.append(self._perhaps_slow)
         if self._tracing:
             connection.connection.set_trace_callback(self._seen)
 

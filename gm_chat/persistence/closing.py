@@ -1,4 +1,4 @@
-"""Recording what a turn left when it ends or pauses: three statements, four with a confirmation to wait for."""
+"""Recording what a turn left when it ends or pauses: three statements, five with a confirmation to wait for."""
 
 from __future__ import annotations
 

@@ -178,10 +178,7 @@ def _json_text(cut: str | None) -> str:
     """JSON as a model reads it best; where the database cut it, as it stands there."""
     if cut is None or len(cut) > MAX_RESULT:
         return _shortened(cut or "", MAX_RESULT)
-    try:
-        return model_json(json.loads(cut))
-    except ValueError:
-        return cut
+    return model_json(json.loads(cut))
 
 
 def _shortened(text: str, length: int) -> str:

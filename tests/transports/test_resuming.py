@@ -376,3 +376,26 @@ def test_a_wsgi_server_confirms_cancels_and_lists(chat: Any) -> None:
         answer = wsgi.post("/chat/cancel/", {"turn_id": turn}, content_type="application/json")
         assert answer.json() == {"cancelled": True}
     assert Material.objects.count() == 1
+
+
+async def test_who_logged_out_has_no_turn_and_no_confirmation_any_more(ada: AsyncClient) -> None:
+    with ScriptedProvider.playing([create("Zinc")]):
+        asked = await stream(ada)
+    await ada.alogout()
+    word = {"confirmation_id": asked[-1]["id"], "confirmed": True}
+    (event,) = (await post(ada, "/chat/confirm/", word)).json()["events"]
+    assert event["code"] == "bad_event"
+    assert (await ada.get("/chat/confirmations/")).json() == {"confirmations": []}
+    assert (await ada.get(f"/chat/turns/{asked[0]['turn_id']}/events")).status_code == 404
+    assert (await post(ada, "/chat/cancel/", {"turn_id": asked[0]["turn_id"]})).status_code == 404
+    assert not await Material.objects.aexists()
+
+
+async def test_one_anonymous_session_does_not_see_another_s_turn() -> None:
+    own, other = AsyncClient(), AsyncClient()
+    with ScriptedProvider.playing(["Hi"], repeat=True):
+        events = await stream(own)
+        await stream(other)
+    url = f"/chat/turns/{events[0]['turn_id']}/events"
+    assert await read(await own.get(url)) == events
+    assert (await other.get(url)).status_code == 404

@@ -13,6 +13,7 @@ from django.test import AsyncClient
 from testproject.shop.models import Material
 from testproject.socket_client import connected
 
+from gm_chat import routing
 from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn
 from gm_chat.testing.scripted import ScriptedProvider, call
 from gm_chat.transports import stage
@@ -512,3 +513,32 @@ class TestWithoutTheChatsTables:
         assert codes(events) == ["confirmation_unavailable"]
         assert sorted(kinds(events)) == ["done", "error", "text_chunk", "tool_result"]
         assert await Material.objects.acount() == 1
+
+
+class TestALoginOfTheProjectsOwn:
+    """A middleware that puts a user into the scope without any session, as token logins do."""
+
+    @staticmethod
+    def application(user: Any) -> Any:
+        async def application(scope: Any, receive: Any, send: Any) -> None:
+            await routing.chat({**scope, "user": user}, receive, send)
+
+        return application
+
+    async def test_the_user_asks(self) -> None:
+        user = await get_user_model()._default_manager.acreate(username="ada")
+        with ScriptedProvider.playing(["Hi"], repeat=True):
+            async with connected(application=self.application(user)) as socket:
+                assert socket.headers == {}
+                assert kinds(await socket.ask("Hello")) == ["text_chunk", "done"]
+                await get_user_model()._default_manager.aupdate(is_active=False)
+                await socket.say("Hello")
+                assert await socket.closed() == 4403
+        assert (await ChatConversation.objects.aget()).user_id == user.pk
+
+    async def test_without_anybody_it_is_an_address(self) -> None:
+        with ScriptedProvider.playing(["Hi"], repeat=True):
+            async with connected(application=routing.chat) as socket:
+                assert kinds(await socket.ask("Hello")) == ["text_chunk", "done"]
+                assert kinds(await socket.ask("Hello")) == ["text_chunk", "done"]
+        assert not await ChatConversation.objects.aexists()
