@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gm_chat.demo.choice import Choice
 
-__all__ = ["DATABASE", "demo_settings", "foreign_variables", "set_up"]
+__all__ = ["DATABASE", "chat_settings", "demo_settings", "foreign_variables", "set_up"]
 
 DATABASE = "demo.sqlite3"
 """The database's name in the data folder."""
@@ -77,16 +77,21 @@ def demo_settings(database: Path, choice: Choice, *, host: str = "127.0.0.1") ->
                 },
             }
         },
-        "GM_CHAT": {
-            "enabled": True,
-            "provider": choice.provider,
-            "provider_config": dict(choice.config),
-            "allowed_mutations": ["updatePart", "updateStockLevel", "createBomLine", "deleteBomLine", "updateOrder"],
-            "confirm_mutations": ["updatePart", "deleteBomLine", "updateOrder"],
-            "rate_limit": {"requests": 1000},
-            "system_prompt": PROMPT,
-            "recover_missing_tool_calls": choice.has_model,  # small models write a call as text now and then
-        },
+        "GM_CHAT": chat_settings(choice),
+    }
+
+
+def chat_settings(choice: Choice) -> dict[str, Any]:
+    """Return the setting ``GM_CHAT`` for a provider."""
+    return {
+        "enabled": True,
+        "provider": choice.provider,
+        "provider_config": dict(choice.config),
+        "allowed_mutations": ["updatePart", "updateStockLevel", "createBomLine", "deleteBomLine", "updateOrder"],
+        "confirm_mutations": ["updatePart", "deleteBomLine", "updateOrder"],
+        "rate_limit": {"requests": 1000},
+        "system_prompt": PROMPT,
+        "recover_missing_tool_calls": choice.has_model,  # small models write a call as text now and then
     }
 
 

@@ -31,7 +31,7 @@ def decode_arguments(raw: object, *, cut: bool = False) -> tuple[Mapping[str, An
     if not isinstance(raw, str):
         return {}, _not_an_object(raw)
     try:
-        value = json.loads(raw, parse_constant=_refuse_constant)
+        value = json.loads(raw, parse_constant=_refuse_constant, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         return (
@@ -41,6 +41,15 @@ def decode_arguments(raw: object, *, cut: bool = False) -> tuple[Mapping[str, An
     if value is None:
         return {}, None
     return (value, None) if isinstance(value, dict) else ({}, _not_an_object(value))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for key, item in pairs:
+        if key in value:  # which of two ids is the one to delete?
+            raise ValueError(f"the key {key[:80]!r} stands twice in one object")
+        value[key] = item
+    return value
 
 
 def _refuse_constant(name: str) -> NoReturn:

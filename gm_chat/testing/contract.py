@@ -271,6 +271,14 @@ class ProviderContract:
             await collect(self.build(server.url))
         assert [request.connection for request in server.requests] == [1, 1]
 
+    @pytest.mark.asyncio
+    async def test_a_server_that_hangs_up_is_asked_once(self) -> None:
+        """On a connection opened for the request the end is the server's answer."""
+        async with self.serving(Reply(hang_up=True)) as (server, provider):
+            _, error = await outcome(provider)
+        assert type(error) is ProviderError
+        assert len(server.requests) == 1
+
     # --- requests -----------------------------------------------------------------------------------------------
 
     @pytest.mark.asyncio

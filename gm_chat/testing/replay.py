@@ -36,6 +36,7 @@ class Reply:
 
     ``cuts``: where the body is split into separately sent pieces. ``stall_at``: send up to there, then stay silent
     until the client goes away (or the server is closed). ``drop_at``: send up to there, then break the connection.
+    ``hang_up``: close the connection without a byte, as a server does with one that was idle too long.
     """
 
     body: bytes = b""
@@ -45,6 +46,7 @@ class Reply:
     cuts: Sequence[int] = ()
     stall_at: int | None = None
     drop_at: int | None = None
+    hang_up: bool = False
 
     def pieces(self) -> list[bytes]:
         """The parts of the body that are sent one by one, up to where the reply stalls or drops."""
@@ -155,9 +157,12 @@ class ReplayServer:
         request = await _read_request(reader, number)
         self.requests.append(request)
         self._asked.set()
+        reply = self._next_reply(request.path)
+        if reply.hang_up:
+            return False
         watcher = asyncio.ensure_future(_watch(reader, request))
         try:
-            complete = await _send(writer, self._next_reply(request.path), watcher)
+            complete = await _send(writer, reply, watcher)
         except ConnectionError:
             request.note_close()
             return False

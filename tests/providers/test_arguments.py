@@ -36,6 +36,14 @@ def test_no_true_prefix_of_an_object_is_ever_run(args, data) -> None:
         assert decode_arguments(prefix)[1].startswith("not JSON: ")
 
 
+@pytest.mark.parametrize("raw", ['{"id": 1, "id": 2}', '{"input": {"id": 1, "id": 1}}'])
+def test_a_key_that_stands_twice_is_refused(raw: str) -> None:
+    args, error = decode_arguments(raw)
+    assert args == {}
+    assert error is not None
+    assert error.startswith("not JSON: the key 'id' stands twice")
+
+
 @pytest.mark.parametrize("cut", [True, False])
 @pytest.mark.parametrize(
     ("raw", "kind"),

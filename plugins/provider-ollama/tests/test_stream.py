@@ -126,6 +126,10 @@ class TestAssembler:
             ({"done_reason": None}, DoneEvent(UNREPORTED, "stop")),
             ({"prompt_eval_count": 3, "eval_count": 4}, DoneEvent(TokenUsage(3, 4), "stop")),
             ({"eval_count": 4}, DoneEvent(TokenUsage(0, 4, reported=False), "stop")),
+            (
+                {"prompt_eval_count": -3, "eval_count": True},
+                DoneEvent(TokenUsage(0, 0, reported=False), "stop"),
+            ),
             ({"model": "gemma4:e4b"}, DoneEvent(UNREPORTED, "stop", "gemma4:e4b")),
         ],
     )

@@ -201,6 +201,22 @@ async def test_empty_messages_of_the_history_do_not_reach_the_wire() -> None:
     assert server.requests[0].json()["messages"] == [{"role": "user", "content": "Hi\n\nWell?"}]
 
 
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_connection_that_went_stale_is_replaced_once(times: int) -> None:
+    """A kept connection that the server has closed ends before any byte: nobody has heard the request."""
+    text, gone = TEXT, Reply(hang_up=True)
+    async with ReplayServer() as server:
+        server.reply(PATH, text, *[gone] * times, text)
+        first = await collect(provider(server))
+        if times == 1:
+            assert await collect(provider(server)) == first
+        else:
+            _, raised = await outcome(provider(server))
+            assert type(raised) is ProviderError
+    assert [request.connection for request in server.requests] == [1, 1, 2]
+    assert server.requests[1].body == server.requests[2].body
+
+
 def test_each_loop_has_its_own_client_and_closes_it() -> None:
     """As under WSGI: every request runs in a loop of its own."""
 

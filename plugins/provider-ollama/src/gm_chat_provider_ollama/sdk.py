@@ -14,6 +14,7 @@ from gm_chat.providers.base import (
     ProviderIncompleteError,
     ProviderTimeoutError,
 )
+from gm_chat.providers.connections import ConnectionWatch
 from gm_chat.providers.failures import error_for_status, parse_retry_after
 from gm_chat.providers.pool import ClientPool
 from gm_chat_provider_ollama.stream import LineDecoder
@@ -35,7 +36,7 @@ class RawChatClient(AsyncClient):
 
     async def chat_objects(self, body: Mapping[str, Any]) -> AsyncGenerator[Mapping[str, Any]]:
         """Post ``body`` to ``/api/chat`` and yield the stream's objects; raise a ``ProviderError`` for a refusal."""
-        async with self._client.stream("POST", "/api/chat", json=body) as response:
+        async with aclosing(await self._post(body)) as response:
             if response.status_code >= 400:
                 raise _refusal(response, await response.aread())
             kind = response.headers.get("content-type", "")
@@ -50,6 +51,21 @@ class RawChatClient(AsyncClient):
                     yield value
             for value in decoder.finish():
                 yield value
+
+    async def _post(self, body: Mapping[str, Any]) -> httpx.Response:
+        """Post the body; once more if the connection that was kept from an earlier call turns out to be closed."""
+        watch = ConnectionWatch()
+        try:
+            return await self._send(body, watch)
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+            if watch.opened:
+                raise
+        return await self._send(body, watch)
+
+    async def _send(self, body: Mapping[str, Any], watch: ConnectionWatch) -> httpx.Response:
+        client: httpx.AsyncClient = self._client
+        request = client.build_request("POST", "/api/chat", json=body, extensions={"trace": watch})
+        return await client.send(request, stream=True)
 
 
 async def _close(client: RawChatClient) -> None:

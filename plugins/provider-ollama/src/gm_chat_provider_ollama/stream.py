@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from gm_chat.providers.arguments import decode_arguments
 from gm_chat.providers.base import (
@@ -117,7 +117,11 @@ def _object(value: object, what: str) -> Mapping[str, Any]:
 def _usage(last: Mapping[str, Any]) -> TokenUsage:
     prompt, completion = last.get("prompt_eval_count"), last.get("eval_count")
     return TokenUsage(
-        prompt if isinstance(prompt, int) else 0,
-        completion if isinstance(completion, int) else 0,
-        reported=isinstance(prompt, int) and isinstance(completion, int),
+        prompt if _is_count(prompt) else 0,
+        completion if _is_count(completion) else 0,
+        reported=_is_count(prompt) and _is_count(completion),
     )
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

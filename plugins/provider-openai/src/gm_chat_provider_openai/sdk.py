@@ -30,6 +30,7 @@ from gm_chat.providers.base import (
     ProviderQuotaError,
     ProviderTimeoutError,
 )
+from gm_chat.providers.connections import ConnectionWatch
 from gm_chat.providers.failures import error_for_status, parse_retry_after
 from gm_chat.providers.pool import ClientPool
 
@@ -86,9 +87,13 @@ def _new_session(config: OpenAIConfig) -> _Session:
         base_url=config.base_url,
         timeout=config.timeout_seconds,
         max_retries=0,  # the host retries, once, with the turn's deadline in view
-        http_client=DefaultAsyncHttpxClient(verify=_TLS),
+        http_client=DefaultAsyncHttpxClient(verify=_TLS, event_hooks={"request": [_watch]}),
     )
     return _Session(client)
+
+
+async def _watch(request: httpx2.Request) -> None:
+    request.extensions["trace"] = ConnectionWatch()
 
 
 async def stream_objects(config: OpenAIConfig, body: CompletionCreateParamsStreaming) -> AsyncGenerator[object]:
@@ -137,6 +142,18 @@ async def _open(session: _Session, body: CompletionCreateParamsStreaming) -> Asy
 
 
 async def _post(client: AsyncOpenAI, body: CompletionCreateParamsStreaming) -> AsyncStream[object]:
+    """Post the body; once more if the connection that was kept from an earlier call turns out to be closed."""
+    try:
+        return await _send(client, body)
+    except APIConnectionError as error:
+        watch = error.request.extensions.get("trace")
+        lost = isinstance(error.__cause__, httpx2.RemoteProtocolError | httpx2.ReadError | httpx2.WriteError)
+        if not lost or not isinstance(watch, ConnectionWatch) or watch.opened:
+            raise
+    return await _send(client, body)
+
+
+async def _send(client: AsyncOpenAI, body: CompletionCreateParamsStreaming) -> AsyncStream[object]:
     # What chat.completions.create() does, but for plain objects: see the module `stream` for the reason.
     return await client.post(
         "/chat/completions", body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object]
