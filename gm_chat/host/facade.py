@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -139,20 +140,22 @@ class PluginHost:
             choice = _or_raise(call, call(context=context, candidates=tuple(candidates)))
             if choice is None:
                 continue
-            if choice not in candidates:
+            if not isinstance(choice, str) or choice not in candidates:
                 raise _broken(call, f"chose the provider {choice!r}, which is none of {', '.join(candidates)}")
-            return str(choice)
+            return choice
         return None
 
     def filter_tools(self, context: TurnContext, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
         """The tools that every plugin leaves in, in their given order. Raises ``PluginError`` like the above."""
         left = list(tools)
         for call in self._calls["gm_chat_filter_tools"]:
-            answer = call(context=context, tools=tuple(tool.definition for tool in left))
+            # Copies: a plugin that writes into a schema would change the tool for everybody.
+            answer = call(context=context, tools=tuple(copy.deepcopy(tool.definition) for tool in left))
             if answer is None:  # no opinion, or a forgotten return: either guess could be the wrong one
                 raise _broken(call, "returned None; return the names of the tools to keep")
             kept = _or_raise(call, listed(answer))
-            unknown = [name for name in kept if name not in {tool.definition.name for tool in left}]
+            known = [tool.definition.name for tool in left]
+            unknown = [name for name in kept if not isinstance(name, str) or name not in known]
             if unknown:
                 raise _broken(call, f"kept the tool {unknown[0]!r}, which was not among those it was given")
             left = [tool for tool in left if tool.definition.name in kept]

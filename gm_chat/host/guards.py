@@ -10,7 +10,7 @@ import inspect
 import logging
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from gm_chat.host.problems import Failed, Origin
+from gm_chat.host.problems import Failed, Origin, attempt
 from gm_chat.plugin.decisions import Decision
 from gm_chat.plugin.errors import PluginError, ToolError
 
@@ -89,7 +89,13 @@ class AttributedSource:
 
     def describe(self) -> Sequence[ManagerInfo]:
         """See :meth:`gm_chat.plugin.ManagerSource.describe`."""
-        return self.source.describe()
+        infos = attempt(lambda: list(self.source.describe()))
+        if isinstance(infos, Failed):
+            raise self._broken("describe", str(infos)) from infos.error
+        for info in infos:
+            if not hasattr(info, "exposed"):  # the host stands below the managers and does not know their class
+                raise self._broken("describe", f"it gave a {type(info).__name__}, which is no ManagerInfo")
+        return infos
 
     async def visibility(self, actor: Actor) -> Visibility:
         """See :meth:`gm_chat.plugin.ManagerSource.visibility`."""
@@ -102,6 +108,9 @@ class AttributedSource:
     async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
         """See :meth:`gm_chat.plugin.ManagerSource.mutate`."""
         return await attributed(self.origin, self._what("mutate"), self.source.mutate)(call, actor, deadline=deadline)
+
+    def _broken(self, method: str, what: str) -> PluginError:
+        return PluginError(f"plugin {self.origin.plugin!r} ({self.origin.distribution}), {self._what(method)}: {what}")
 
     def _what(self, method: str) -> str:
         return f"manager source {self.name!r}, {method}"

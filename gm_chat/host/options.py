@@ -59,7 +59,7 @@ def _safe_text(failed: Failed, raw: Mapping[str, Any]) -> str:
             found = error.errors(include_url=False, include_input=False, include_context=False)
             text = "; ".join(f"{'.'.join(map(str, item['loc'])) or 'options'}: {item['msg']}" for item in found)
         case error:
-            text = f"{type(error).__name__}: {error}"
+            text = f"{type(error).__name__}: {failed.text}"
     # What a validator says about a value often quotes it, so every configured text is taken out again, longest first.
     for value in sorted(set(_texts(raw)), key=len, reverse=True):
         text = text.replace(repr(value), "<hidden>").replace(value, "<hidden>")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Failed", "Origin", "PluginRecord", "Problem", "Severity", "State", "attempt"]
+__all__ = ["Failed", "Origin", "PluginRecord", "Problem", "Severity", "State", "attempt", "one_line"]
 
 T = TypeVar("T")
+_LONGEST: Final = 1_000
 Severity = Literal["error", "warning"]
 State = Literal["active", "disabled", "refused", "failed"]
 
@@ -82,8 +83,23 @@ class Failed:
     error: BaseException
 
     def __str__(self) -> str:
-        """Its type and message."""
-        return f"{type(self.error).__name__}: {self.error}"
+        """Its type and message, in one printable line of bounded length."""
+        return one_line(f"{type(self.error).__name__}: {self.text}")
+
+    @property
+    def text(self) -> str:
+        """The message as it is; a ``__str__`` that fails is foreign code too."""
+        message = attempt(lambda: str(self.error))
+        return (
+            f"(its message cannot be read: {type(message.error).__name__})" if isinstance(message, Failed) else message
+        )
+
+
+def one_line(text: str) -> str:
+    """Foreign text fit for a terminal and a log: no line ends, control characters or lone surrogates."""
+    line = " ".join(text[: 2 * _LONGEST].split())
+    printable = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
+    return printable if len(text) <= _LONGEST else printable[:_LONGEST] + "…"
 
 
 def attempt(call: Callable[[], T]) -> T | Failed:

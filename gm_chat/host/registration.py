@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from gm_chat.host.guards import AttributedSource, attributed
-from gm_chat.host.problems import Failed, Origin, Problem, Severity
+from gm_chat.host.problems import Failed, Origin, Problem, Severity, attempt
 from gm_chat.plugin.protocols import AuditSink, ManagerSource, PermissionCheck
 from gm_chat.plugin.specs import CatalogSpec, ProviderSpec, RateLimitStoreSpec, StreamProtocolSpec, ToolSpec
 
@@ -39,7 +40,7 @@ T = TypeVar("T")
 
 
 def _name_of(item: Any) -> str:
-    return str(item.name)
+    return item.name  # type: ignore[no-any-return]  # collect() has seen that it is text
 
 
 def _tool_name(item: ToolSpec) -> str:
@@ -130,7 +131,7 @@ def collect(registration: Registration[T], calls: Sequence[HookCall], reserved: 
     items: list[tuple[Origin, T]] = []
     problems: list[Problem] = []
     for call in calls:
-        result = typed_items(call, registration.kind)
+        result = typed_items(call, registration.kind, registration.name_of)
         if isinstance(result, str):
             problems.append(call.origin.problem(registration.severity, result, hook=call.hook))
             continue
@@ -143,17 +144,29 @@ def collect(registration: Registration[T], calls: Sequence[HookCall], reserved: 
     return Collected(tuple(items), tuple(problems))
 
 
-def typed_items(call: HookCall, kind: type[T]) -> list[T] | str:
+def typed_items(call: HookCall, kind: type[T], name_of: Callable[[T], str] | None = None) -> list[T] | str:
     """What the plugin hands out, or in words why that is unusable."""
     result = call.items()
     if isinstance(result, Failed):
         return f"it failed: {result}."
     for item in result:
-        if isinstance(item, type):  # a class has its instances' methods and would pass as one
-            return f"it handed out the class {item.__name__}, not an instance."
-        if not isinstance(item, kind):
-            return f"it handed out a {type(item).__name__}, which is no {kind.__name__}."
+        # Looking at it runs foreign code too: properties, and whatever stands in for them.
+        fault = attempt(functools.partial(_fault_of, item, kind, name_of))
+        if isinstance(fault, Failed):
+            return f"it handed out a {type(item).__name__} that cannot be examined: {fault}."
+        if fault is not None:
+            return fault
     return result
+
+
+def _fault_of(item: Any, kind: type[T], name_of: Callable[[T], Any] | None) -> str | None:
+    if isinstance(item, type):  # a class has its instances' methods and would pass as one
+        return f"it handed out the class {item.__name__}, not an instance."
+    if not isinstance(item, kind):
+        return f"it handed out a {type(item).__name__}, which is no {kind.__name__}."
+    if name_of is not None and not (isinstance(name := name_of(item), str) and name):
+        return f"it handed out a {type(item).__name__} whose name is {name!r}, not text."
+    return None
 
 
 def _unique(

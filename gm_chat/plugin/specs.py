@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 if TYPE_CHECKING:
     from gm_chat.plugin.context import ToolContext
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 TOOL_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 """What the strictest provider accepts as a tool's name."""
+
+Level = Literal["debug", "info", "warning", "error", "critical"]
 
 ToolRun = Callable[[Mapping[str, Any], "ToolContext"], Awaitable[Any]]
 
@@ -32,6 +34,11 @@ class ProviderSpec:
     capabilities: frozenset[Capability] = frozenset()
     required_extra: str | None = None
     check: Callable[[Mapping[str, Any] | None], None] | None = None
+
+    def __post_init__(self) -> None:
+        _check(self, "name", "text", holds=isinstance(self.name, str))
+        _check(self, "build", "a function of (config)", holds=callable(self.build))
+        _check(self, "check", "a function of (config), or None", holds=self.check is None or callable(self.check))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +60,8 @@ class ToolSpec:
                 f"tool name {self.definition.name!r} is not usable: at most 64 letters, digits, '_' or '-', "
                 "starting with a letter or '_'"
             )
+        _check(self, "run", "an async function of (args, context)", holds=callable(self.run))
+        _check(self, "kind", "'read' or 'write'", holds=self.kind in ("read", "write"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +99,28 @@ class PromptSection:
     text: str
     order: int = 100
 
+    def __post_init__(self) -> None:
+        _check(self, "text", "text", holds=isinstance(self.text, str))
+        _check(self, "order", "an integer", holds=isinstance(self.order, int))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
     """One finding for ``manage.py check``: ``hint`` holds the exact line to type."""
 
     id: str
-    level: Literal["debug", "info", "warning", "error", "critical"]
+    level: Level
     message: str
     hint: str | None = None
+
+    def __post_init__(self) -> None:
+        _check(self, "id", "text", holds=isinstance(self.id, str))
+        _check(self, "level", f"one of {', '.join(get_args(Level))}", holds=self.level in get_args(Level))
+        _check(self, "message", "text", holds=isinstance(self.message, str))
+        _check(self, "hint", "text or None", holds=self.hint is None or isinstance(self.hint, str))
+
+
+def _check(spec: object, name: str, expected: str, *, holds: bool) -> None:
+    """Refuse a wrong value where it is written, instead of failing where it is read."""
+    if not holds:
+        raise ValueError(f"{type(spec).__name__}.{name} is {getattr(spec, name)!r:.80}: expected {expected}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gm_chat.managers.plan import build_plan, managers_of
 from gm_chat.plugin import ToolContext, ToolDefinition, ToolSpec
 from gm_chat.tools.arguments import checked
+from gm_chat.tools.near import near_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +53,7 @@ def query_properties() -> dict[str, Any]:
 _QUERY = ToolDefinition(
     "query",
     "Read data: rows of one manager, with fields of related managers. Use it to answer questions with facts. "
-    "total_count in the result is the number of all matching rows; to count, ask with limit 1.",
+    "total_count in the result is the number of all matching rows.",
     {
         "type": "object",
         "properties": {
@@ -69,7 +70,8 @@ async def run_query(args: Mapping[str, Any], context: ToolContext) -> dict[str, 
     """Validate, run, and report as ``{data, total_count, has_more}``; ``args`` name the manager.
 
     Further keys only where they say something: ``truncated`` (whole rows dropped at the byte budget),
-    ``cut_lists`` (paths of nested lists that are not complete), ``labels`` (of the choices in the rows), ``note``.
+    ``cut_lists`` (paths of nested lists that are not complete), ``labels`` (of the choices in the rows), ``hint``
+    (similar values where a text filter matches nothing), ``note``.
     """
     view = await context.managers.view(context.actor)
     plan = build_plan(args, view, max_results=context.settings["max_results"], max_bytes=MAX_BYTES)
@@ -79,6 +81,8 @@ async def run_query(args: Mapping[str, Any], context: ToolContext) -> dict[str, 
         "total_count": page.total_count,
         "has_more": page.has_more,
     }
+    if not page.total_count and (hint := await near_values(plan, view, context)):
+        result["hint"] = hint
     if page.truncated:
         result["truncated"] = True
         if not page.data:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gm_chat.host import PluginHost, PluginRecord, Problem
+from gm_chat.plugin import PluginError
 
 Install = Callable[..., None]
 
@@ -51,6 +52,16 @@ BROKEN = {
     "keyword_only": (HOOK + "@hookimpl\ndef gm_chat_tools(*, options):\n    return []", "refused", "'options'"),
     "wrapper": (HOOK + "@hookimpl(wrapper=True)\ndef gm_chat_tools():\n    return (yield)", "refused", "wrappers"),
     "specname": (HOOK + "@hookimpl(specname='gm_chat_tools')\ndef mine():\n    return []", "refused", "specname"),
+    "unreadable_error": (
+        "class Error(Exception):\n    def __str__(self):\n        raise OSError\nraise Error",
+        "failed",
+        "Error: (its message cannot be read: OSError)",
+    ),
+    "unprintable_error": (
+        "raise ValueError('a\\ud800\\x00\\x1b[31m\\nb' + 9_000 * 'c')",
+        "failed",
+        "ValueError: a\ufffd\ufffd\ufffd[31m bccc",
+    ),
     "raising_lookup": ("def __dir__():\n    raise OSError('no')", "refused", "OSError: no"),
 }
 
@@ -212,3 +223,74 @@ def test_the_lot_at_once_in_a_process_of_its_own(install: Install, site: Path) -
     assert "acme_good" in seen["tools"]
     assert {kind: seen["states"][kind] for kind in BROKEN} == {kind: state for kind, (_, state, _) in BROKEN.items()}
     assert {*BROKEN, "twin"} <= set(seen["named"])
+
+
+@pytest.mark.parametrize(
+    ("hook", "handed_out", "message"),
+    [
+        ("gm_chat_tools", "Evil()", "it handed out a Evil that cannot be examined: OSError: __class__"),
+        ("gm_chat_providers", "ProviderSpec(name=['x'], build=print)", "ProviderSpec.name is ['x']: expected text"),
+        ("gm_chat_providers", "ProviderSpec(name='', build=print)", "whose name is '', not text"),
+        ("gm_chat_providers", "ProviderSpec(name='x', build=5)", "ProviderSpec.build is 5"),
+        ("gm_chat_tools", "ToolSpec(definition=ToolDefinition('x', '', {}), run=5)", "ToolSpec.run is 5"),
+        (
+            "gm_chat_tools",
+            "ToolSpec(definition=ToolDefinition('x', '', {}), run=print, kind='w')",
+            "ToolSpec.kind is 'w'",
+        ),
+        ("gm_chat_tools", "ToolSpec(definition=None, run=print)", "it failed: AttributeError"),
+    ],
+)
+def test_what_cannot_be_used_is_named(hook: str, handed_out: str, message: str, install: Install) -> None:
+    source = f"""
+        from gm_chat.plugin import ProviderSpec, ToolDefinition, ToolSpec, hookimpl
+
+        class Evil:
+            def __getattribute__(self, name):
+                raise OSError(name)
+
+        @hookimpl
+        def {hook}():
+            yield {handed_out}
+    """
+    install("acme-x", "1.0", "x", "acme_x", source)
+    (problem,) = problems_of(build(), "x")
+    assert problem.hook == hook
+    assert message in problem.message
+
+
+def test_a_check_that_cannot_be_shown_is_named(install: Install) -> None:
+    source = """
+        from gm_chat.plugin import CheckResult, hookimpl
+
+        @hookimpl
+        def gm_chat_system_checks():
+            return [CheckResult(id="x.W1", level="nosuch", message="m")]
+    """
+    install("acme-x", "1.0", "x", "acme_x", source)
+    (result,) = [found for found in build().system_checks() if "'x'" in found.message]
+    assert "CheckResult.level is 'nosuch': expected one of debug, info" in result.message
+
+
+@pytest.mark.parametrize(
+    ("described", "message"), [("raise SystemExit(4)", "SystemExit: 4"), ("return [5]", "it gave a int")]
+)
+def test_a_manager_source_that_cannot_describe_is_named(described: str, message: str, install: Install) -> None:
+    source = f"""
+        from gm_chat.plugin import hookimpl
+
+        class Source:
+            name = "acme"
+            def describe(self): {described}
+            async def visibility(self, actor): ...
+            async def execute(self, plan, actor, *, deadline): ...
+            async def mutate(self, call, actor, *, deadline): ...
+
+        @hookimpl
+        def gm_chat_manager_sources():
+            return [Source()]
+    """
+    install("acme-x", "1.0", "x", "acme_x", source)
+    (found,) = [item for item in build().manager_sources if item.name == "acme"]
+    with pytest.raises(PluginError, match=f"plugin 'x' .acme-x., manager source 'acme', describe: .*{message}"):
+        found.describe()

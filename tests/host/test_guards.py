@@ -5,6 +5,7 @@ import pytest
 
 from gm_chat.host.guards import AttributedSource, attributed, denying, timed
 from gm_chat.host.problems import Failed, Origin, attempt
+from gm_chat.managers.api import ManagerInfo
 from gm_chat.plugin import Decision, ManagerSource, PluginError, ToolError, Verdict
 
 ORIGIN = Origin("acme", "acme-dist", "1.0")
@@ -112,11 +113,14 @@ async def test_denying_lets_cancellation_through() -> None:
 # --- AttributedSource ---
 
 
+DESCRIBED = ManagerInfo(name="BillManager", description="Bills.", fields=())
+
+
 class Source:
     name = "erp"
 
     def describe(self) -> list[Any]:
-        return ["described"]
+        return [DESCRIBED]
 
     async def visibility(self, actor: Any) -> Any:
         return await give(actor)
@@ -132,7 +136,7 @@ async def test_a_guarded_source_is_a_source_and_names_its_plugin() -> None:
     source: Any = AttributedSource(ORIGIN, Source())
     assert isinstance(source, ManagerSource)
     assert source.name == "erp"
-    assert source.describe() == ["described"]
+    assert source.describe() == [DESCRIBED]
     assert await source.visibility("v") == "v"
     assert await source.execute("e", None, deadline=1.0) == "e"
     assert await source.mutate("m", None, deadline=None) == "m"

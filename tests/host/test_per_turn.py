@@ -83,6 +83,7 @@ def test_tryfirst_and_trylast_are_kept() -> None:
     [
         (choosing("unknown"), "chose the provider 'unknown', which is none of fast, large"),
         (plugin(select_provider=raising), "failed: OSError: no network"),
+        (plugin(select_provider=lambda: ["fast"]), "chose the provider ['fast'], which is none of fast, large"),
     ],
 )
 def test_a_bad_choice_fails_the_turn_in_the_plugin_s_name(selector: object, message: str) -> None:
@@ -103,6 +104,19 @@ TOOLS = [ToolSpec(definition=ToolDefinition(name, name, {}), run=run) for name i
 
 def names(tools: Sequence[ToolSpec]) -> list[str]:
     return [tool.definition.name for tool in tools]
+
+
+def test_what_a_plugin_writes_into_a_schema_stays_with_the_plugin() -> None:
+    def scribble(tools: Sequence[ToolDefinition]) -> list[str]:
+        for tool in tools:
+            tool.input_schema["properties"]["x"] = {}  # type: ignore[index]  # what a careless plugin does
+        return [tool.name for tool in tools]
+
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    tool = ToolSpec(definition=ToolDefinition("search", "", schema), run=run)
+    (left,) = make_host(a=plugin(filter_tools=scribble)).filter_tools(CONTEXT, [tool])
+    assert left is tool
+    assert schema["properties"] == {}
 
 
 def test_each_plugin_removes_from_what_the_one_before_left() -> None:
@@ -129,6 +143,7 @@ def test_the_order_of_tools_stays() -> None:
     ("keep", "message"),
     [
         (lambda: ["query", "drop_tables"], "kept the tool 'drop_tables', which was not among those it was given"),
+        (lambda: [["query"]], "kept the tool ['query'], which was not among those it was given"),
         (raising, "failed: OSError"),
         (lambda: "query", "returned a str"),
         (lambda: None, "returned None; return the names of the tools to keep"),
