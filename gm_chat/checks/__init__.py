@@ -28,6 +28,7 @@ from gm_chat.settings import (
     validate_chat_settings,
 )
 from gm_chat.settings.environment import unknown_variables
+from gm_chat.settings.model import RateLimitSettings
 from gm_chat.wiring import get_runtime
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def _enabled_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
     yield from _providers(settings, host)
     yield from _plugins(host)
     yield from serving_findings(settings)
+    yield from _without_effect(settings)
 
 
 # --- E002: settings ---------------------------------------------------------------------------------------------
@@ -89,6 +91,21 @@ def _enabled_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
 def _invalid_settings(error: ChatConfigurationError) -> Iterator[checks.CheckMessage]:
     for line in str(error).splitlines():
         yield checks.Error(line, hint="docs/settings.md explains every setting.", id="gm_chat.E002")
+
+
+def _without_effect(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
+    """Name what is valid, was set, and does nothing in this version: an operator must not count on it."""
+    default = RateLimitSettings()
+    inert = {
+        "rate_limit": any((limit or 0) > 0 and limit != default[name] for name, limit in settings.rate_limit.items()),
+        "planned": settings.planned.enabled,
+    }
+    for name in (name for name, is_set in inert.items() if is_set):
+        yield checks.Warning(
+            f"The chat setting {name!r} has no effect in this version.",
+            hint=f'Take "{name}" out of the settings, and do not rely on it.',
+            id="gm_chat.W011",
+        )
 
 
 def _unknown_names() -> Iterator[checks.CheckMessage]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
@@ -95,9 +95,13 @@ def chat_settings(choice: Choice) -> dict[str, Any]:
     }
 
 
+TEST_VARIABLES: Final = frozenset({"GM_CHAT_SHARED", "GM_CHAT_REQUIRE"})
+"""Set by this project's own tox; they are no settings."""
+
+
 def foreign_variables(environment: Mapping[str, str]) -> list[str]:
     """Name the ``GM_CHAT_*`` variables of the surroundings, which would overrule what the demo announces."""
-    return sorted(name for name in environment if name.startswith("GM_CHAT_"))
+    return sorted(name for name in environment if name.startswith("GM_CHAT_") and name not in TEST_VARIABLES)
 
 
 def set_up(settings: Mapping[str, Any], *, environment: MutableMapping[str, str] = os.environ) -> list[str]:

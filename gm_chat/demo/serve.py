@@ -28,7 +28,8 @@ class PortTakenError(Exception):
 def bind(host: str, port: int) -> socket.socket:
     """Listen on an address; port 0 takes any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol is named because asyncio turns Nagle's delay (40 ms an answer) off only where it is.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
@@ -84,14 +85,16 @@ def _server() -> uvicorn.Server:
     # uvicorn is part of the extra "demo"; the settings must stand before Django's application is built.
     import uvicorn
 
-    config = uvicorn.Config(
-        _application(), lifespan="off", log_level="warning", timeout_graceful_shutdown=STOP_SECONDS, ws="none"
-    )
+    config = uvicorn.Config(_application(), log_level="warning", timeout_graceful_shutdown=STOP_SECONDS)
     return uvicorn.Server(config)
 
 
 def _application() -> Any:
+    from channels.routing import ProtocolTypeRouter  # type: ignore[import-untyped]  # it has no type hints
     from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
     from django.core.asgi import get_asgi_application
 
-    return ASGIStaticFilesHandler(get_asgi_application())
+    from gm_chat.asgi import lifespan, websocket_application
+
+    http = ASGIStaticFilesHandler(get_asgi_application())
+    return ProtocolTypeRouter({"http": http, "websocket": websocket_application(), "lifespan": lifespan})

@@ -49,7 +49,12 @@ def unexpected(error: BaseException, turn_id: str) -> Error:
     A ``TimeoutError`` stays generic here: ``deadline_exceeded`` belongs to planned turns, which stop by decision.
     """
     correlation_id = uuid.uuid4().hex
-    logger.error("turn %s failed, correlation id %s", turn_id, correlation_id, exc_info=error)
+    if isinstance(error, ProviderError):
+        # Its words say what happened; where in the SDK it happened helps only whoever mends the adapter.
+        logger.error("turn %s failed, correlation id %s: %s", turn_id, correlation_id, error)
+        logger.debug("turn %s failed here", turn_id, exc_info=error)
+    else:
+        logger.error("turn %s failed, correlation id %s", turn_id, correlation_id, exc_info=error)
     public = planned_public_error(getattr(error, "public_reason", None))
     details: dict[str, Any] = {"correlation_id": correlation_id}
     if isinstance(error, ProviderError) and error.retry_after is not None:

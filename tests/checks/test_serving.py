@@ -253,7 +253,7 @@ class TestCache:
         caches = {"default": {"BACKEND": f"{DJANGO_CACHES}.dummy.DummyCache"}}
         with override_settings(ALLOWED_HOSTS=["shop.example"], CACHES=caches):
             assert (run(chat=chat), run.deployed(chat)) == ({}, {})
-            assert list(run(chat={**CHAT, "rate_limit": {"requests": 0, "tokens": 5}})) == ["W008"]
+            assert list(run(chat={**CHAT, "rate_limit": {"requests": 0, "tokens": 5}})) == ["W008", "W011"]
 
 
 class TestDeployment:
