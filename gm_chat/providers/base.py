@@ -196,7 +196,11 @@ class Provider(Protocol):
 
 
 class SecretMapping(Mapping[str, Any]):
-    """A read-only copy of a configuration whose ``repr`` masks the values of secret keys."""
+    """A read-only copy of a configuration whose ``repr`` gives nothing away.
+
+    Of text it shows the type alone: addresses hold passwords, keys are misspelt, plugins name secrets as they like.
+    Numbers and truth values are shown, unless their key speaks of a secret.
+    """
 
     __slots__ = ("_values",)
     _SECRET_WORDS: ClassVar = frozenset(
@@ -217,10 +221,13 @@ class SecretMapping(Mapping[str, Any]):
         return len(self._values)
 
     def __repr__(self) -> str:
-        shown = {
-            key: f"<{type(value).__name__}>" if self._is_secret(key) else value for key, value in self._values.items()
-        }
-        return f"SecretMapping({shown!r})"
+        shown = ", ".join(f"{key!r}: {self._shown(key, value)}" for key, value in self._values.items())
+        return f"SecretMapping({{{shown}}})"
+
+    @classmethod
+    def _shown(cls, key: str, value: object) -> str:
+        harmless = isinstance(value, int | float | SecretMapping) or value is None
+        return repr(value) if harmless and not cls._is_secret(key) else f"<{type(value).__name__}>"
 
     @classmethod
     def _is_secret(cls, key: object) -> bool:

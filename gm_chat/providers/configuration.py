@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["check_seconds", "check_text", "known_values"]
+__all__ = ["check_seconds", "check_text", "known_values", "shown"]
 
 _HOST_KEYS: Final = frozenset({"stream_timeout_seconds"})
 """Keys that gm-chat itself reads from the same mapping."""
@@ -39,4 +39,10 @@ def check_seconds(values: Mapping[str, Any], *keys: str) -> None:
     for key in keys:
         value = values.get(key, 1)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-            raise ValueError(f"provider_config[{key!r}] is {value!r}: expected a number of seconds above 0")
+            raise ValueError(f"provider_config[{key!r}] is {shown(value)}: expected a number of seconds above 0")
+
+
+def shown(value: object) -> str:
+    """A value in an error message: of what may hold a secret only the type."""
+    harmless = value is None or isinstance(value, int | float)
+    return repr(value) if harmless else f"of type {type(value).__name__}"

@@ -24,7 +24,8 @@ class OllamaBaseUrlError(ValueError):
 
     def __init__(self, base_url: object) -> None:
         self.base_url = base_url
-        shown = f"<{type(base_url).__name__} with credentials>" if "@" in str(base_url) else repr(base_url)
+        is_plain = isinstance(base_url, str) and not set(base_url) & set("@?#")
+        shown = repr(base_url) if is_plain else f"of type {type(base_url).__name__}"
         super().__init__(
             f"provider_config['base_url'] is {shown}: expected http:// or https:// with a host and perhaps a port "
             "and a path, without user name, query or fragment, e.g. 'http://127.0.0.1:11434'"

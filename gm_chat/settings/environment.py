@@ -59,6 +59,8 @@ def _read(variables: frozenset[str]) -> dict[str, Any]:
         def decode_complex_value(self, field_name: str, field: FieldInfo | None, value: Any) -> Any:  # noqa: ARG002 the base class's
             try:
                 return json.loads(value)
+            except RecursionError:
+                raise ValueError("nested too deeply") from None
             except ValueError:
                 if field and _is_list(field.annotation) and not value.lstrip().startswith(("[", "{")):
                     return [item.strip() for item in value.split(",") if item.strip()]

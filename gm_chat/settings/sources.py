@@ -47,8 +47,11 @@ class Source:
         """Name a key the way a user finds it: ``GM_CHAT["audit"]["level"]``, ``GM_CHAT_AUDIT__LEVEL``."""
         if self.name != ENVIRONMENT:
             return self.name + "".join(f"[{json.dumps(part)}]" for part in path)
-        names = ["GM_CHAT_" + "__".join(map(str, path[:end])).upper() for end in range(len(path), 0, -1)]
-        return next((name for name in names if name in self.variables), f"{self.name} ({names[0]})")
+        for end in range(len(path), 0, -1):  # a variable may hold a whole mapping as JSON
+            name = _variable(path[:end])
+            if name in self.variables:
+                return name + "".join(f"[{json.dumps(part)}]" for part in path[end:])
+        return f"{self.name} ({_variable(path)})"
 
     def unknown(self) -> list[UnknownName]:
         """Every name at any level that no setting has."""
@@ -57,6 +60,10 @@ class Source:
             if (known := unknown_at(path)) is not None and known.known:
                 found.setdefault(known.path, known)
         return list(found.values())
+
+
+def _variable(path: Sequence[Any]) -> str:
+    return "GM_CHAT_" + "__".join(map(str, path)).upper()
 
 
 @dataclass(frozen=True, slots=True)

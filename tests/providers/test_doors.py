@@ -75,7 +75,13 @@ def test_the_error_classes_need_no_plugin_and_no_sdk() -> None:
 
 @pytest.mark.parametrize(
     ("base_url", "shown"),
-    [("ftp://x", "'ftp://x'"), (None, "None"), ("http://user:secret@x", "<str with credentials>")],
+    [
+        ("ftp://x", "'ftp://x'"),
+        (None, "of type NoneType"),
+        ("http://user:secret@x", "of type str"),
+        ("http://x/?key=secret", "of type str"),
+        (["secret"], "of type list"),
+    ],
 )
 def test_the_error_of_an_address(base_url, shown) -> None:
     error = ollama.OllamaBaseUrlError(base_url)

@@ -93,7 +93,17 @@ def test_without_variables_nothing_is_read(build: Any, monkeypatch: pytest.Monke
         ("ENABLED", "sk-42", "GM_CHAT_ENABLED: must be a valid boolean, got a str"),
         ("MAX_RESULTS", "sk-42", "GM_CHAT_MAX_RESULTS: must be a valid integer, got a str"),
         ("RATE_LIMIT__REQUESTS", "sk-42", "GM_CHAT_RATE_LIMIT__REQUESTS: must be a valid integer, got a str"),
-        ("RATE_LIMIT", '{"requests": "sk-42"}', "GM_CHAT_RATE_LIMIT: must be a valid integer, got a str"),
+        ("RATE_LIMIT", '{"requests": "sk-42"}', 'GM_CHAT_RATE_LIMIT["requests"]: must be a valid integer, got a str'),
+        (
+            "PROVIDER_CONFIG",
+            '{"a":' * 5_000 + "1" + "}" * 5_000,
+            "GM_CHAT_PROVIDER_CONFIG: the value is not valid JSON.",
+        ),
+        (
+            "PROVIDER_PROFILES",
+            '{"a": {"provider": "x", "trust_group": "t", "providr_config": 1}}',
+            'GM_CHAT_PROVIDER_PROFILES["a"]["providr_config"] is not a chat setting. Did you mean \'provider_config\'?',
+        ),
         ("RATE_LIMIT__REQESTS", "42", "GM_CHAT_RATE_LIMIT__REQESTS is not a chat setting. Did you mean 'requests'?"),
     ],
 )

@@ -151,11 +151,13 @@ def test_no_repr_shows_a_secret() -> None:
     settings = build(
         provider_config={"api_key": secret, "client": {"clientSecret": secret, "headers": {"Authorization": secret}}},
         provider_profiles={"a": {"provider": "x", "trust_group": "t", "provider_config": {"api_key": secret}}},
-        plugins={"weather": {"token": secret, "city": "Oslo"}},
+        plugins={"weather": {"token": secret, "city": "Oslo", "dsn": f"https://me:{secret}@x", "retries": 3}},
     )
     assert secret not in repr(settings)
+    assert secret not in repr(SecretMapping({"nested": {"dsn": secret}}))
+    assert "'retries': 3" in repr(settings)
     assert secret not in str(settings)
-    assert "Oslo" in repr(settings)
+    assert "'city': <str>" in repr(settings)
     assert settings.provider_config["client"]["clientSecret"] == secret
     assert isinstance(settings.provider_config, SecretMapping)
 

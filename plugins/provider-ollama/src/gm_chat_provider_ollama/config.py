@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from gm_chat.providers.configuration import check_seconds, check_text, known_values
+from gm_chat.providers.configuration import check_seconds, check_text, known_values, shown
 from gm_chat.providers.ollama import OllamaBaseUrlError
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ class OllamaConfig:
         check_seconds(given, "timeout_seconds")
         tokens = given.get("num_ctx", 1)
         if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
-            raise ValueError(f"provider_config['num_ctx'] is {tokens!r}: expected a whole number of tokens above 0")
+            raise ValueError(
+                f"provider_config['num_ctx'] is {shown(tokens)}: expected a whole number of tokens above 0"
+            )
         if "base_url" in given:
             _check_base_url(given["base_url"])
         return cls(**given)

@@ -24,7 +24,7 @@ class OpenAIConfig:
 
     model: str = "gpt-4.1-mini"
     api_key: str | None = field(default=None, repr=False)
-    base_url: str | None = None
+    base_url: str | None = field(default=None, repr=False)
     timeout_seconds: float = 60.0
 
     @classmethod
