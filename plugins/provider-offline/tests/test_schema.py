@@ -71,3 +71,17 @@ def test_anything_else_is_no_manager(result: Any) -> None:
 @pytest.mark.parametrize("result", [None, {"error": {}}, "x"])
 def test_anything_else_holds_no_managers(result: Any) -> None:
     assert read_managers(result) == []
+
+
+@pytest.mark.parametrize(
+    ("description", "word", "said"),
+    [
+        ("Designed or purchased components with number and price.", "component", True),
+        ("Machines designed and built for a customer, with status.", "customers", False),
+        ("Machines designed and built for a customer, with status.", "machine", True),
+        ("Customers' orders of spare parts.", "customers", False),
+        ("Customers' orders of spare parts.", "orders", True),
+    ],
+)
+def test_a_description_is_about_its_head(description: str, word: str, said: bool) -> None:
+    assert Manager(name="XManager", description=description, fields=()).mentions(word) is said

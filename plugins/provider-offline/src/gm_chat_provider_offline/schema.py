@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -27,6 +28,10 @@ LABELS: Final = (
 
 _TRAILING: Final = frozenset({"on", "at", "date", "day", "kg", "mm", "eur", "usd", "percent"})
 """Last words of field names that people leave out: ``due_on`` is "due", ``lead_time_days`` "lead time"."""
+
+_QUALIFICATION: Final = re.compile(
+    r"[,.:;(]|\b(?:that|which|who|whose|of|for|in|on|at|by|from|to|with|and)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +137,17 @@ class Manager:
         return ending[0] if len(ending) == 1 else None
 
     def mentions(self, word: str) -> bool:
-        """Whether an alias or the description speaks of the word."""
-        told = " ".join((self.description, *self.aliases)).split()
-        return stem(word) in stems(text.strip(".,:;()") for text in told)
+        """Whether an alias or the head of the description is the word.
+
+        "Machines built for a customer" describes machines: what follows "for" is something else.
+        """
+        told = " ".join((_head(self.description), *self.aliases)).split()
+        return stem(word) in stems(text.strip(".,:;()") for text in told if not text.endswith(("'", "'s", "\u2019s")))
+
+
+def _head(description: str) -> str:
+    """The words of a description before the first one that starts a qualification."""
+    return _QUALIFICATION.split(description, maxsplit=1)[0]
 
 
 def read_managers(result: Any) -> list[Manager]:
