@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, assert_never
 
 from gm_chat.managers.api import And, Condition, Not, Or, QueryPlan, Related, Selection
+from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,8 +47,16 @@ class _TextFilter:
 async def near_values(plan: QueryPlan, view: ManagerView, context: ToolContext) -> str | None:
     """A hint for a plan that matched nothing, or ``None`` where no similar value is found.
 
-    Reads as the actor, so that a hint can hold nothing that a query could not.
+    Reads as the actor, so that a hint can hold nothing that a query could not. The time that is left bounds the look:
+    when it is over there is no hint, and the answer that there is none stands.
     """
+    try:
+        return await _look(plan, view, context)
+    except ToolError:
+        return None
+
+
+async def _look(plan: QueryPlan, view: ManagerView, context: ToolContext) -> str | None:
     for condition in list(_text_filters(plan.where, plan.manager, view))[:MAX_CONDITIONS]:
         for part in _parts(condition.value):
             values = await _values_with(part, condition, context)

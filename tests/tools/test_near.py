@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from testproject.calling import call
 from testproject.shop import models as shop
 
+from gm_chat.plugin import ToolError
 from gm_chat.tools import query
 
 if TYPE_CHECKING:
@@ -89,3 +90,20 @@ def test_looking_costs_a_few_statements_and_long_values_are_cut(context_for: Con
     hint = ask(context_for("staff"), {"name": "long xy"}, "MaterialManager")["hint"]
     assert "x" * 56 not in hint
     assert "x" * 55 in hint
+
+
+def test_a_look_that_takes_too_long_gives_no_hint(
+    metal: shop.Material, context_for: Contexts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = context_for("staff")
+    asked, run = [], context.managers.query
+
+    async def slow(plan: Any, *args: Any, **more: Any) -> Any:
+        asked.append(plan)
+        if len(asked) > 1:
+            raise ToolError("timeout", "the query took too long")
+        return await run(plan, *args, **more)
+
+    monkeypatch.setattr(context.managers, "query", slow)
+    answer = ask(context, {"material__name": "aluminum"})
+    assert (answer["total_count"], "hint" in answer, len(asked)) == (0, False, 2)
