@@ -9,8 +9,9 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from django.db import models
 from django.db.models.base import ModelBase
 
 from gm_chat.managers.api import FieldInfo, ManagerInfo, MutationInfo, RelationInfo
@@ -19,9 +20,6 @@ from gm_chat.managers.declare import MUTATION_KINDS, Computed, ModelManager, fai
 from gm_chat.managers.inputs import mutations_of
 from gm_chat.managers.introspect import LOOKUPS, Column, Members, Relation, members_of
 from gm_chat.managers.names import did_you_mean, is_secret_name
-
-if TYPE_CHECKING:
-    from django.db import models
 
 __all__ = ["Description", "describe"]
 
@@ -326,7 +324,8 @@ def _through(draft: _Draft, relation: Relation, drafts: Mapping[str, _Draft]) ->
     member: Any = draft.model._meta.get_field(relation.query_name)
     if not member.many_to_many:
         return ()
-    return tuple(_exposed((member.remote_field if member.concrete else member).through, drafts))
+    near: Any = member.remote_field if isinstance(member, models.ManyToManyField) else member
+    return tuple(_exposed(near.through, drafts))
 
 
 def _exposed(model: type[models.Model], drafts: Mapping[str, _Draft]) -> list[str]:
