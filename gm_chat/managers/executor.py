@@ -210,8 +210,12 @@ class _Level:
     def _many(self, item: RelationSelection, model: type[Model], relation: RelationBinding, prefix: str) -> _Many:
         scope, link = self._scope, link_of(model, relation.query_name)
         limit = _UNBOUNDED if item.limit is None else item.limit
-        rows = scope.linked(link, relation, scope.rows(relation.target)).annotate(**{_PARENT: link.key()})
-        more = rows.filter(**{_PARENT: OuterRef(prefix + link.parent_key)}).values("pk")[limit : limit + 1]
+        rows = scope.linked(link, relation, scope.rows(relation.target))
+        more = (
+            rows.annotate(**{_PARENT: link.key()})
+            .filter(**{_PARENT: OuterRef(prefix + link.parent_key)})
+            .values("pk")[limit : limit + 1]
+        )
         level = _Level(scope, relation.target, item.selection, link.prefix)
         order = [link.prefix + name for name in pk_names(scope.bindings[relation.target].model)]
         return _Many(
@@ -290,8 +294,8 @@ def _children(
         window = Window(rank, partition_by=[F(link.column)], order_by=[F(name) for name in many.order])
         first = rows.annotate(**{_RANK: window}).filter(**{f"{_RANK}__lte": limit + 1})
         # By key: beside a condition on a window Django drops columns that stand twice, as part.id and its foreign key.
-        rows = rows.filter(pk__in=first.values("pk"))
-    fetched = many.level.fetch(rows.order_by(*many.order))
+        rows = rows.filter(pk__in=first.values(*pk_names(link.model)))
+    fetched = many.level.fetch(rows.annotate(**{_PARENT: link.key()}).order_by(*many.order))
     if link.may_repeat:  # a through model with columns of its own may join the same two rows again
         places = (owner, *many.identity)
         fetched = list({tuple(row[place] for place in places): row for row in fetched}.values())

@@ -175,7 +175,11 @@ class Scope:
         if relation.kind == "to_one" and model._meta.get_field(relation.query_name).concrete:
             return Q(**{f"{relation.query_name}__in": rows})
         link = link_of(model, relation.query_name)
-        keys = self.linked(link, relation, rows).filter(**{f"{link.column}__isnull": False}).values_list(link.key())
+        keys = (
+            self.linked(link, relation, rows)
+            .filter(**{f"{link.column}__isnull": False})
+            .values_list(link.key() if link.is_text else link.column)
+        )
         return Q(**{f"{link.parent_key}__in": keys})
 
     # --- order --------------------------------------------------------------------------------------------------

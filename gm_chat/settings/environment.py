@@ -59,8 +59,6 @@ def _read(variables: frozenset[str]) -> dict[str, Any]:
         def decode_complex_value(self, field_name: str, field: FieldInfo | None, value: Any) -> Any:  # noqa: ARG002 the base class's
             try:
                 return json.loads(value)
-            except RecursionError:
-                raise ValueError("nested too deeply") from None
             except ValueError:
                 if field and _is_list(field.annotation) and not value.lstrip().startswith(("[", "{")):
                     return [item.strip() for item in value.split(",") if item.strip()]
@@ -84,6 +82,9 @@ def _read(variables: frozenset[str]) -> dict[str, Any]:
     )
     try:
         return _typed(ChatSettings, reader())
+    except RecursionError:
+        nested = " or ".join(sorted(variables))
+        raise ChatConfigurationError(f"{nested}: a value is nested too deeply.") from None
     except SettingsError as error:
         name = next((name for name in shape.model_fields if f'"{name}"' in str(error)), "")
         culprits = sorted(variable for variable in variables if variable.startswith(f"{PREFIX}{name.upper()}"))

@@ -321,3 +321,11 @@ def test_a_hidden_joining_row_joins_nothing(staff: Desk) -> None:
     line.quantity = 8
     line.save()
     assert blind.ask("ProjectManager", ["code"], filters={"parts__number": "P-001"}).total_count == 1
+
+
+def test_a_filter_through_rows_with_a_key_of_two_columns(staff: Desk) -> None:
+    part = shop.Part.objects.get(number="P-001")
+    shop.Placement.objects.all().delete()
+    shop.Placement.objects.create(shelf="S9", part=part, quantity=3)
+    assert staff.ask("PartManager", ["number"], filters={"placements__quantity": 3}).data == [{"number": "P-001"}]
+    assert staff.ask("PartManager", ["number"], filters={"placements": None}).total_count == 39

@@ -97,7 +97,7 @@ def test_without_variables_nothing_is_read(build: Any, monkeypatch: pytest.Monke
         (
             "PROVIDER_CONFIG",
             '{"a":' * 5_000 + "1" + "}" * 5_000,
-            "GM_CHAT_PROVIDER_CONFIG: the value is not valid JSON.",
+            "GM_CHAT_PROVIDER_CONFIG: a value is nested too deeply.",
         ),
         (
             "PROVIDER_PROFILES",
