@@ -83,7 +83,7 @@ def _read(variables: frozenset[str]) -> dict[str, Any]:
     try:
         return _typed(ChatSettings, reader())
     except RecursionError:
-        nested = " or ".join(sorted(variables))
+        nested = " or ".join(sorted(variables - _NOT_SETTINGS))
         raise ChatConfigurationError(f"{nested}: a value is nested too deeply.") from None
     except SettingsError as error:
         name = next((name for name in shape.model_fields if f'"{name}"' in str(error)), "")
