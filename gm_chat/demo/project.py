@@ -89,8 +89,8 @@ def chat_settings(choice: Choice) -> dict[str, Any]:
         "provider_config": dict(choice.config),
         "allowed_mutations": ["updatePart", "updateStockLevel", "createBomLine", "deleteBomLine", "updateOrder"],
         "confirm_mutations": ["updatePart", "deleteBomLine", "updateOrder"],
-        "rate_limit": {"requests": 1000},
         "system_prompt": PROMPT,
+        "max_results": 25 if choice.has_model else 200,  # a small model on a processor reads 40 tokens a second
         "recover_missing_tool_calls": choice.has_model,  # small models write a call as text now and then
     }
 

@@ -1,7 +1,8 @@
-"""What a model could have meant when a text filter matches nothing: values that stand in the rows it may see.
+"""What a model could have meant when a text filter matches nothing: rows that a slightly wider filter matches.
 
-People and models spell "aluminum", the records say "Aluminium EN AW-6060". Told so, a small model mends its filter;
-told nothing, it reports that there is none. The look costs a few small reads, and only when a query found no row.
+People and models spell "aluminum", the records say "Aluminium EN AW-6060". Shown those rows, under a name that cannot
+be taken for the answer to the filter that was sent, a small model goes on; told nothing, it reports that there is none.
+The look costs a few small reads, and only when a query found no row.
 """
 
 from __future__ import annotations
@@ -10,24 +11,24 @@ import dataclasses
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from gm_chat.managers.api import And, Condition, Not, Or, QueryPlan, Related, Selection
+from gm_chat.managers.api import And, Condition, Not, Or, Related
 from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gm_chat.managers.api import ManagerView, Path, Where
+    from gm_chat.managers.api import ManagerView, Path, QueryPlan, Where
     from gm_chat.plugin import ToolContext
 
-__all__ = ["near_values"]
+__all__ = ["similar_rows"]
 
 MAX_CONDITIONS: Final = 2
-MAX_VALUES: Final = 5
+MAX_ROWS: Final = 10
 MIN_LETTERS: Final = 3
 MAX_LENGTH: Final = 60
-"""A value longer than this is shown by its beginning."""
+"""A value longer than this is quoted by its beginning."""
 
 _TEXT_LOOKUPS: Final = frozenset(
     {"exact", "iexact", "contains", "icontains", "startswith", "istartswith", "endswith", "iendswith"}
@@ -36,58 +37,51 @@ _TEXT_LOOKUPS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _TextFilter:
-    """A condition on a text field: where it stands from the root, and where its values are."""
+    """A condition of the plan on a text field, and the field's path from the plan's root."""
 
+    condition: Condition
     path: Path
-    manager: str
-    field: str
-    value: str
 
 
-async def near_values(plan: QueryPlan, view: ManagerView, context: ToolContext) -> str | None:
-    """A hint for a plan that matched nothing, or ``None`` where no similar value is found.
+async def similar_rows(plan: QueryPlan, view: ManagerView, context: ToolContext) -> dict[str, Any]:
+    """Keys to add to the result of a plan that matched nothing: ``hint`` and ``similar_rows``, or none.
 
-    Reads as the actor, so that a hint can hold nothing that a query could not. The time that is left bounds the look:
-    when it is over there is no hint, and the answer that there is none stands.
+    Reads as the actor, so that they can hold nothing that a query could not. The time that is left bounds the look:
+    when it is over, the answer that there is no row stands alone.
     """
     try:
         return await _look(plan, view, context)
     except ToolError:
-        return None
+        return {}
 
 
-async def _look(plan: QueryPlan, view: ManagerView, context: ToolContext) -> str | None:
-    for condition in list(_text_filters(plan.where, plan.manager, view))[:MAX_CONDITIONS]:
-        for part in _parts(condition.value):
-            values = await _values_with(part, condition, context)
-            if values:
-                path = "__".join(condition.path)
-                shown = ", ".join(repr(value[:MAX_LENGTH]) for value in values)
-                return (
-                    f"No row matches {path} {condition.value[:MAX_LENGTH]!r}. Similar values are {shown}. "
-                    f'Try the filter {{"{path}__icontains": {json.dumps(part)}}}.'
-                )
-    return None
+async def _look(plan: QueryPlan, view: ManagerView, context: ToolContext) -> dict[str, Any]:
+    for found in list(_text_filters(plan.where, plan.manager, view))[:MAX_CONDITIONS]:
+        value = str(found.condition.value)
+        for part in _parts(value, found.condition.lookup):
+            wider = _with(plan.where, found.condition, part)
+            assert isinstance(wider, And)  # noqa: S101 (a plan's root stays what it is)
+            near = dataclasses.replace(plan, where=wider, limit=MAX_ROWS, offset=0)
+            page = await context.managers.query(near, context.actor, deadline=context.deadline)
+            if page.total_count:
+                path = "__".join(found.path)
+                return {
+                    "hint": f"No row has {path} {value[:MAX_LENGTH]!r}. The filter "
+                    f'{{"{path}__icontains": {json.dumps(part, ensure_ascii=False)}}} instead matches '
+                    f"{page.total_count} rows; similar_rows are the first of them.",
+                    "similar_rows": list(page.data),
+                }
+    return {}
 
 
-async def _values_with(part: str, condition: _TextFilter, context: ToolContext) -> list[str]:
-    name = condition.field
-    plan = QueryPlan(
-        manager=condition.manager,
-        selection=Selection((name,)),
-        where=And((Condition((name,), "icontains", part),)),
-        limit=4 * MAX_VALUES,
-    )
-    page = await context.managers.query(plan, context.actor, deadline=context.deadline)
-    return list(dict.fromkeys(str(row[name]) for row in page.data))[:MAX_VALUES]
-
-
-def _parts(value: str) -> Iterator[str]:
+def _parts(value: str, lookup: str) -> Iterator[str]:
     """The value, its longest word, and beginnings of that: endings differ more often than beginnings."""
     text = value.strip()
     word = max(re.split(r"\W+", text), key=len)
     parts = (text, word, word[: -(-2 * len(word) // 3)], word[: len(word) // 2])
-    yield from dict.fromkeys(part for part in parts if len(part) >= MIN_LETTERS)
+    for part in dict.fromkeys(parts):
+        if len(part) >= MIN_LETTERS and not (lookup == "icontains" and part == value):
+            yield part
 
 
 def _text_filters(where: Where, manager: str, view: ManagerView, path: Path = ()) -> Iterator[_TextFilter]:
@@ -96,24 +90,43 @@ def _text_filters(where: Where, manager: str, view: ManagerView, path: Path = ()
         case And(parts) | Or(parts):
             for part in parts:
                 yield from _text_filters(part, manager, view, path)
-        case Not():
-            return
         case Related(relation, part):
             target = _target(manager, relation, view)
             if target is not None:
                 yield from _text_filters(part, target, view, (*path, relation))
-        case Condition((hop, *rest), _, _) if rest:
-            inner = dataclasses.replace(where, path=tuple(rest))
-            yield from _text_filters(Related(hop, inner), manager, view, path)
-        case Condition((name,), lookup, str(value)) if lookup in _TEXT_LOOKUPS:
-            info = view.get(manager)
-            field = next((field for field in info.fields if field.name == name), None) if info else None
-            if field is not None and field.type == "string" and not field.choices and not field.computed:
-                yield _TextFilter((*path, name), manager, name, value)
-        case Condition():
+        case Condition((*hops, name), lookup, str()) if lookup in _TEXT_LOOKUPS:
+            owner: str | None = manager
+            for hop in hops:
+                owner = owner and _target(owner, hop, view)
+            if owner is not None and _is_free_text(owner, name, view):
+                yield _TextFilter(where, (*path, *where.path))
+        case Condition() | Not():
             return
         case _:
             assert_never(where)
+
+
+def _with(where: Where, condition: Condition, part: str) -> Where:
+    """The same filter, but for one condition, which looks for ``part`` anywhere in the text."""
+    match where:
+        case Condition():
+            return dataclasses.replace(where, lookup="icontains", value=part) if where is condition else where
+        case And(parts):
+            return And(tuple(_with(item, condition, part) for item in parts))
+        case Or(parts):
+            return Or(tuple(_with(item, condition, part) for item in parts))
+        case Related(relation, inner):
+            return Related(relation, _with(inner, condition, part))
+        case Not():
+            return where
+        case _:
+            assert_never(where)
+
+
+def _is_free_text(manager: str, name: str, view: ManagerView) -> bool:
+    info = view.get(manager)
+    field = next((field for field in info.fields if field.name == name), None) if info else None
+    return field is not None and field.type == "string" and not field.choices and not field.computed
 
 
 def _target(manager: str, relation: str, view: ManagerView) -> str | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gm_chat.managers.plan import build_plan, managers_of
 from gm_chat.plugin import ToolContext, ToolDefinition, ToolSpec
 from gm_chat.tools.arguments import checked
-from gm_chat.tools.near import near_values
+from gm_chat.tools.near import similar_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,7 +71,7 @@ async def run_query(args: Mapping[str, Any], context: ToolContext) -> dict[str, 
 
     Further keys only where they say something: ``truncated`` (whole rows dropped at the byte budget),
     ``cut_lists`` (paths of nested lists that are not complete), ``labels`` (of the choices in the rows), ``hint``
-    (similar values where a text filter matches nothing), ``note``.
+    and ``similar_rows`` (where a text filter matches nothing, and a wider one does), ``note``.
     """
     view = await context.managers.view(context.actor)
     plan = build_plan(args, view, max_results=context.settings["max_results"], max_bytes=MAX_BYTES)
@@ -81,8 +81,8 @@ async def run_query(args: Mapping[str, Any], context: ToolContext) -> dict[str, 
         "total_count": page.total_count,
         "has_more": page.has_more,
     }
-    if not page.total_count and (hint := await near_values(plan, view, context)):
-        result["hint"] = hint
+    if not page.total_count:
+        result |= await similar_rows(plan, view, context)
     if page.truncated:
         result["truncated"] = True
         if not page.data:
