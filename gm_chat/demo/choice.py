@@ -75,6 +75,8 @@ def _config(provider: str, base_url: str | None, model: str | None) -> dict[str,
         config["model"] = model
     if base_url is not None:
         config["base_url"] = base_url
+    if base_url is not None and provider == "openai":
+        config["temperature"] = 0  # most likely a small model: it must call tools, not be inventive
     if base_url is not None or provider == "ollama":
         config["timeout_seconds"] = OWN_MACHINE_SECONDS
         config["stream_timeout_seconds"] = OWN_MACHINE_SECONDS

@@ -14,6 +14,7 @@ from gm_chat.demo.choice import Choice, choose, installed_plugins, ollama_model
 
 ALL = {"ollama", "openai", "offline"}
 KEY = {"OPENAI_API_KEY": "sk-test"}
+OWN_SERVER = {"base_url": "http://x/v1", "temperature": 0}
 
 
 @pytest.mark.parametrize(
@@ -32,10 +33,10 @@ KEY = {"OPENAI_API_KEY": "sk-test"}
             {},
             ALL,
             "llama",
-            ("openai", {"base_url": "http://x/v1", "model": "m"}),
+            ("openai", {"base_url": "http://x/v1", "model": "m", "temperature": 0}),
         ),
         ("openai", {}, {}, set(), None, ("openai", {})),
-        ("openai", {"base_url": "http://x/v1"}, {}, ALL, "llama", ("openai", {"base_url": "http://x/v1"})),
+        ("openai", {"base_url": "http://x/v1"}, {}, ALL, "llama", ("openai", OWN_SERVER)),
         ("ollama", {}, KEY, ALL, "llama", ("ollama", {"model": "llama"})),
         ("ollama", {}, KEY, ALL, None, ("ollama", {})),
         ("ollama", {"model": "m"}, KEY, ALL, "llama", ("ollama", {"model": "m"})),

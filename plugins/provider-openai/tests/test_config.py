@@ -37,7 +37,7 @@ def test_an_empty_value_is_the_default(nothing: object) -> None:
     ("config", "message"),
     [
         ({"modle": "x"}, "unknown key 'modle'; did you mean 'model'"),
-        ({"zzz": 1}, "unknown key 'zzz'; known keys: api_key, base_url, model, timeout_seconds"),
+        ({"zzz": 1}, "unknown key 'zzz'; known keys: api_key, base_url, model, temperature, timeout_seconds"),
         ({"model": 7}, r"\['model'\] is of type int"),
         ({"api_key": 12345}, r"\['api_key'\] is of type int: expected a string$"),
         ({"timeout_seconds": 0}, "is 0: expected a number of seconds above 0"),
@@ -80,3 +80,14 @@ def test_the_key_is_not_shown() -> None:
     assert "sk-very" not in repr(OpenAIConfig.read(config))
     assert "sk-very" not in repr(OpenAIProvider.from_config(config).provider_config)
     assert OpenAIProvider.from_config(config).provider_config["api_key"] == "sk-very-secret"
+
+
+@pytest.mark.parametrize("temperature", [True, "0", -0.1, 2.5, float("nan")])
+def test_a_temperature_out_of_range_is_refused(temperature: Any) -> None:
+    with pytest.raises(ValueError, match="'temperature'"):
+        OpenAIConfig.read({"temperature": temperature})
+
+
+def test_a_temperature_is_optional() -> None:
+    assert OpenAIConfig.read({}).temperature is None
+    assert OpenAIConfig.read({"temperature": 0}).temperature == 0

@@ -74,7 +74,12 @@ async def test_the_sdks_own_variable_for_the_address(monkeypatch: pytest.MonkeyP
         server.reply(PATH, TEXT)
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         await collect(OpenAIProvider.from_config({}))
-    assert server.requests[0].json()["model"] == "gpt-4.1-mini"
+        server.reply(PATH, TEXT)
+        await collect(OpenAIProvider.from_config({"temperature": 0}))
+    first, second = (request.json() for request in server.requests)
+    assert first["model"] == "gpt-4.1-mini"
+    assert "temperature" not in first
+    assert second["temperature"] == 0
 
 
 async def test_no_key_for_openai_itself() -> None:

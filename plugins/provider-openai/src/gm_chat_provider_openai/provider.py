@@ -56,6 +56,8 @@ class OpenAIProvider(BaseLLMProvider):
         """
         config = OpenAIConfig.read(self.provider_config)
         body = build_request(config.model, messages, tools, options or CallOptions())
+        if config.temperature is not None:
+            body["temperature"] = config.temperature
         assembler = StreamAssembler()
         sdk = await _SDK.aopen()
         try:
