@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class ToolSpec:
 
     ``run(args, context)`` gets arguments that satisfy the definition's ``input_schema`` as far as types go, and
     returns a JSON value. It raises :class:`~gm_chat.plugin.ToolError` for what the model can mend. ``kind="write"``
-    makes the host ask the permission checks, count the call as a mutation and keep it out of planned executors.
+    makes the host ask the permission checks, count the call as a mutation and keep it out of planned executors; it
+    also marks the definition as one that ``writes``.
     """
 
     definition: ToolDefinition
@@ -62,6 +63,8 @@ class ToolSpec:
             )
         _check(self, "run", "an async function of (args, context)", holds=callable(self.run))
         _check(self, "kind", "'read' or 'write'", holds=self.kind in ("read", "write"))
+        if self.kind == "write" and not self.definition.writes:
+            object.__setattr__(self, "definition", replace(self.definition, writes=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,11 +83,15 @@ MISSING: Final[Any] = _Missing()
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """A tool as a model sees it: a name, a description and a JSON Schema of its arguments."""
+    """A tool as a model sees it: a name, a description and a JSON Schema of its arguments.
+
+    ``writes`` is not for the model: the host sets it on tools that change data, which are never called by mere text.
+    """
 
     name: str
     description: str
     input_schema: Mapping[str, Any]
+    writes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,13 @@ def test_tool_names_that_some_provider_refuses(name: str) -> None:
         ToolSpec(definition=ToolDefinition(name, "", {}), run=run)
 
 
+def test_a_write_tools_definition_says_so() -> None:
+    definition = ToolDefinition("drop", "", {})
+    assert not ToolSpec(definition=definition, run=run).definition.writes
+    assert ToolSpec(definition=definition, run=run, kind="write").definition == ToolDefinition("drop", "", {}, True)
+    assert not definition.writes
+
+
 def test_everything_public_is_there() -> None:
     assert all(hasattr(gm_chat.plugin, name) for name in gm_chat.plugin.__all__)
 

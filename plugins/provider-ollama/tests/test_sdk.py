@@ -101,6 +101,15 @@ async def test_the_sdks_own_variable_for_the_key(monkeypatch: pytest.MonkeyPatch
     assert server.requests[0].json()["model"] == "gemma4:e4b"
 
 
+async def test_the_configured_key_and_the_models_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_API_KEY", "theirs")
+    async with ReplayServer() as server:
+        server.reply(PATH, Reply(lines(HI, DONE), content_type=TYPE))
+        await collect(provider(server, api_key="mine", num_ctx=8192, temperature=0))
+    assert server.requests[0].headers["authorization"] == "Bearer mine"
+    assert server.requests[0].json()["options"] == {"num_ctx": 8192, "temperature": 0}
+
+
 @pytest.mark.parametrize("times", [1, 2])
 async def test_a_connection_that_went_stale_is_replaced_once(times: int) -> None:
     """A kept connection that the server has closed ends before any byte: nobody has heard the request."""

@@ -37,7 +37,7 @@ def test_an_empty_value_is_the_default(nothing: object) -> None:
     ("config", "message"),
     [
         ({"modle": "x"}, "unknown key 'modle'; did you mean 'model'"),
-        ({"zzz": 1}, "unknown key 'zzz'; known keys: api_key, base_url, model, temperature, timeout_seconds"),
+        ({"zzz": 1}, "unknown key 'zzz'; known keys: api_key, base_url, max_retries, model, stream_timeout_seconds, "),
         ({"model": 7}, r"\['model'\] is of type int"),
         ({"api_key": 12345}, r"\['api_key'\] is of type int: expected a string$"),
         ({"timeout_seconds": 0}, "is 0: expected a number of seconds above 0"),

@@ -44,8 +44,9 @@ def build_request(
         ]
     if options.response_format is not None:
         body["format"] = dict(options.response_format)
-    if config.num_ctx is not None:
-        body["options"] = {"num_ctx": config.num_ctx}
+    settings = {"num_ctx": config.num_ctx, "temperature": config.temperature}
+    if given := {name: value for name, value in settings.items() if value is not None}:
+        body["options"] = given
     return body
 
 

@@ -80,7 +80,8 @@ _TLS: Final = httpx.create_ssl_context()
 
 
 def _new_client(config: OllamaConfig) -> RawChatClient:
-    return RawChatClient(host=config.base_url, timeout=config.timeout_seconds, verify=_TLS)
+    headers = {"Authorization": f"Bearer {config.api_key}"} if config.api_key else None
+    return RawChatClient(host=config.base_url, timeout=config.timeout_seconds, verify=_TLS, headers=headers)
 
 
 async def stream_objects(config: OllamaConfig, body: Mapping[str, Any]) -> AsyncGenerator[Mapping[str, Any]]:
