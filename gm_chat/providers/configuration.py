@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Final, Literal, Self, get_args, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, get_args
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
