@@ -29,16 +29,23 @@ class PermittedManagers:
 
     By then the tool has checked name, input and allow-list, in the contract's order, and told the model what is
     wrong with them; and a third-party tool that writes through it is asked about like the built-in one.
+
+    What the turn's actor sees is worked out once, so that the prompt and all tools of a turn go by the same view.
     """
 
     def __init__(self, services: TurnServices, turn: TurnContext) -> None:
         """Serve one turn."""
         self._services = services
         self._turn = turn
+        self._view: ManagerView | None = None
 
     async def view(self, actor: Actor) -> ManagerView:
         """The actor's view of the index."""
-        return await self._services.managers.view(actor)
+        if actor is not self._turn.actor:
+            return await self._services.managers.view(actor)
+        if self._view is None:
+            self._view = await self._services.managers.view(actor)
+        return self._view
 
     async def query(self, plan: QueryPlan, actor: Actor, *, deadline: float | None) -> QueryPage:
         """Run a plan."""

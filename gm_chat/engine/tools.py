@@ -66,9 +66,10 @@ class Toolbox:
         self._specs = {spec.definition.name: spec for spec in specs}
         self._services = services
         self._context = context
-        self._managers = PermittedManagers(services, context)
+        self.managers = PermittedManagers(services, context)
+        """What the tools read and write through."""
         self._read: dict[str, Any] = {}
-        self._substance: set[str] = set()
+        self._fresh: list[Answer] = []
 
     @property
     def definitions(self) -> list[ToolDefinition]:
@@ -92,20 +93,25 @@ class Toolbox:
 
     async def run(self, calls: Sequence[Call]) -> list[Answer]:
         """Answer every call, in order. Equal reads of a batch run once. Only cancellation is raised."""
+        keys = list(map(_key, calls))
+        answers = await self._run_batch(calls, keys)
+        return [self._remember(key, answer) for key, answer in zip(keys, answers, strict=True)]
+
+    async def _run_batch(self, calls: Sequence[Call], keys: Sequence[str]) -> list[Answer]:
         running: dict[str, asyncio.Task[Answer]] = {}
         slots: list[asyncio.Task[Answer] | Answer] = []
         async with asyncio.TaskGroup() as group:
-            for call in calls:
-                key = _key(call)
+            for call, key in zip(calls, keys, strict=True):
                 if key in self._read:
                     slots.append(Answer(call, self._read[key], Outcome.REPEATED))
                 elif key in running and not self.is_write(call):
                     slots.append(group.create_task(_same(running[key], call)))
+                elif len(calls) == 1:
+                    slots.append(await self._answer(call))  # nothing to run beside it: no task
                 else:
                     running[key] = group.create_task(self._answer(call))
                     slots.append(running[key])
-        answers = [slot if isinstance(slot, Answer) else slot.result() for slot in slots]
-        return [self._remember(answer) for answer in answers]
+        return [slot if isinstance(slot, Answer) else slot.result() for slot in slots]
 
     async def run_approved(self, call: Call) -> Answer:
         """Answer a call whose very arguments the user has approved. Everything else is checked as for any call."""
@@ -115,19 +121,18 @@ class Toolbox:
         """Answer calls that come after the model was asked for its answer."""
         return [Answer(call, _NO_MORE_CALLS.as_result(), Outcome.FAILED) for call in calls]
 
-    def _remember(self, answer: Answer) -> Answer:
+    def _remember(self, key: str, answer: Answer) -> Answer:
         """Keep a read's result. A write makes what was read before it doubtful, so that may be read again."""
         if self.is_write(answer.call):
             self._read.clear()
-            self._substance.clear()
+            self._fresh.clear()
             return answer
         if answer.outcome is not Outcome.FRESH:
             return answer
-        self._read[_key(answer.call)] = answer.result
-        substance = _substance(answer.call, answer.result)
-        if substance in self._substance:
+        self._read[key] = answer.result
+        if any(_same_substance(answer, earlier) for earlier in self._fresh):
             return Answer(answer.call, answer.result, Outcome.REPEATED)
-        self._substance.add(substance)
+        self._fresh.append(answer)
         return answer
 
     async def _answer(self, call: Call, *, approved: bool = False) -> Answer:
@@ -158,7 +163,7 @@ class Toolbox:
         context = ToolContext(
             turn=self._context,
             call_id=call.id,
-            managers=self._managers,
+            managers=self.managers,
             settings=settings,
             deadline=None if seconds is None else time.monotonic() + seconds,
             approved=approved,
@@ -206,10 +211,18 @@ def _key(call: Call) -> str:
     return canonical_json([call.name, call.args, call.problem])
 
 
-def _substance(call: Call, result: Any) -> str:
-    """What a read came to, apart from its numbers: asking with another limit for the same rows is no progress.
+def _same_substance(one: Answer, other: Answer) -> bool:
+    """Whether two reads came to the same, apart from numbers: asking with another limit for the same rows is no
+    progress.
 
     Only top-level numbers are left out, so that equal answers to different questions stay different.
     """
-    asked = {name: value for name, value in call.args.items() if not isinstance(value, int | float)}
-    return canonical_json([call.name, asked, result])
+    return (
+        one.call.name == other.call.name
+        and _without_numbers(one.call.args) == _without_numbers(other.call.args)
+        and one.result == other.result
+    )
+
+
+def _without_numbers(args: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in args.items() if not isinstance(value, int | float)}

@@ -191,12 +191,12 @@ class PluginHost:
         """
         if self._closed is not None:
             return Decision.deny(self._closed)
-        decisions = await asyncio.gather(
-            *(
-                denying(origin, timed(PERMISSION_CHECK_SECONDS, check.check))(action, actor, context)
-                for origin, check in self._judges
-            )
-        )
+        asked = [
+            denying(origin, timed(PERMISSION_CHECK_SECONDS, check.check))(action, actor, context)
+            for origin, check in self._judges
+        ]
+        # A single check, which is what most projects have, needs no task of its own.
+        decisions = await asyncio.gather(*asked) if len(asked) > 1 else [await answer for answer in asked]
         denials = (decision for decision in decisions if decision.verdict is Verdict.DENY)
         return next(denials, Decision.allow())
 

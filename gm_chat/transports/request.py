@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import RequestDataTooBig
+from django.core.handlers.asgi import ASGIRequest
 from django.http.request import RawPostDataException
 
 from gm_chat.engine.ports import TurnRequest
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["admit", "read_body", "read_turn_request", "scope_of"]
 
-KEY_HEADER: Final = "Idempotency-Key"
+KEY_HEADER: Final = "HTTP_IDEMPOTENCY_KEY"
 
 
 async def admit(request: HttpRequest, runtime: Runtime, *, create: bool = False) -> tuple[Actor, dict[str, Any]]:
@@ -45,7 +46,7 @@ async def read_turn_request(request: HttpRequest, transport: Transport, runtime:
     """Admit and read a message; raise :class:`Forbidden` or :class:`~gm_chat.transports.checked.BadMessage`."""
     actor, scope = await admit(request, runtime, create=True)
     said = read_say(read_body(request, runtime), max_characters=runtime.settings.max_message_characters)
-    key = usable_key(request.headers.get(KEY_HEADER)) or said.key
+    key = usable_key(request.META.get(KEY_HEADER)) or said.key
     return TurnRequest(actor=actor, text=said.text, transport=transport, scope=scope, key=key)
 
 
@@ -66,14 +67,19 @@ def scope_of(request: HttpRequest, actor: Actor) -> dict[str, Any]:
         "type": "http",
         "path": request.path,
         "method": request.method,
-        "headers": [
-            (name.lower().encode("latin-1"), value.encode("latin-1", "replace"))
-            for name, value in request.headers.items()
-        ],
+        "headers": _headers(request),
         "client": (request.META.get("REMOTE_ADDR", ""), int(request.META.get("REMOTE_PORT") or 0)),
         "session": getattr(request, "session", None),
         "user": actor.user or AnonymousUser(),
     }
+
+
+def _headers(request: HttpRequest) -> list[tuple[bytes, bytes]]:
+    if isinstance(request, ASGIRequest):
+        return list(request.scope["headers"])
+    return [
+        (name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in request.headers.items()
+    ]
 
 
 def _identify(request: HttpRequest, *, create: bool) -> Actor:
