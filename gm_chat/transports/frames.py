@@ -1,8 +1,9 @@
-"""A stream of events as bytes that Django can send: one frame for each event, and a comment in every silence."""
+"""A stream of events as bytes that Django can send: a frame for each event, and a comment in every silence."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.encoding import to_json
@@ -23,67 +24,81 @@ def frame(event: dict[str, Any]) -> bytes:
 
 
 class Frames:
-    """An async iterator over frames.
+    """An async iterator over chunks of whole frames: each brings what has come since the last one.
 
-    Not a generator: Django leaves those to the garbage collector when a client goes away while a chunk is being
-    sent, and the provider would go on for as long as that takes. :meth:`close` is what Django calls in every case.
+    A task of its own reads the events, since a timeout around them would end the generator. The iterator itself is
+    no generator: Django leaves those to the garbage collector when a client goes away while a chunk is being sent,
+    and the provider would go on for as long as that takes. :meth:`close` is what Django calls in every case.
     """
 
     def __init__(self, events: AsyncGenerator[dict[str, Any], None]) -> None:
-        """Frame ``events``, which are closed with this object."""
+        """Frame ``events``, which are closed with this object; none is asked for before the first chunk is."""
         self._events = events
-        self._upcoming: asyncio.Future[dict[str, Any]] | None = None
+        self._frames: list[bytes] = []
+        self._reader: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None  # set as long as there may be something to close
 
     async def has_ended(self, within: float) -> bool:
         """Whether nothing will come, as far as that shows ``within`` seconds; raises what the first event raises."""
-        if not await self._wait(within):
-            return False
-        error = self._next().exception()
-        if error is None:
+        reader = self._started()
+        if not await self._wait(reader, within) or self._frames:
             return False
         self._loop = None
-        if isinstance(error, StopAsyncIteration):
-            return True
-        raise error
+        await reader
+        return True
 
     def __aiter__(self) -> Frames:
         return self
 
     async def __anext__(self) -> bytes:
-        if not await self._wait(HEARTBEAT_SECONDS):
+        reader = self._started()
+        if not await self._wait(reader, HEARTBEAT_SECONDS):
             return HEARTBEAT
-        upcoming, self._upcoming = self._next(), None
-        try:
-            return frame(upcoming.result())
-        except BaseException:
-            self._loop = None
-            raise
+        if self._frames:
+            chunk = b"".join(self._frames)
+            self._frames.clear()
+            return chunk
+        self._loop = None
+        await reader
+        raise StopAsyncIteration
 
     def close(self) -> None:
         """Leave the turn. Django calls this in a thread, when the response is over."""
         if self._loop is not None and not self._loop.is_closed():
             asyncio.run_coroutine_threadsafe(self._aclose(), self._loop)
 
-    def _next(self) -> asyncio.Future[dict[str, Any]]:
-        # The event is awaited in a task of its own, since a timeout around it would end the generator.
-        self._upcoming = self._upcoming or asyncio.ensure_future(anext(self._events))
-        return self._upcoming
+    def _started(self) -> asyncio.Task[None]:
+        if self._reader is None:
+            self._loop = asyncio.get_running_loop()
+            self._reader = self._loop.create_task(self._read())
+        return self._reader
 
-    async def _wait(self, seconds: float) -> bool:
-        self._loop = asyncio.get_running_loop()
-        upcoming = self._next()
+    async def _read(self) -> None:
         try:
-            await asyncio.wait({upcoming}, timeout=seconds)
+            async with aclosing(self._events) as events:
+                async for event in events:
+                    self._frames.append(frame(event))
+                    self._news.set()
+        finally:
+            self._news.set()
+
+    async def _wait(self, reader: asyncio.Task[None], seconds: float) -> bool:
+        """Whether there are frames, or will be no more, within so many seconds."""
+        if self._frames or reader.done():
+            return True
+        self._news.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._news.wait()
+        except TimeoutError:
+            return False
         except asyncio.CancelledError:
             await self._aclose()
             raise
-        return upcoming.done()
 
     async def _aclose(self) -> None:
-        upcoming, self._upcoming = self._upcoming, None
-        if upcoming is not None:
-            upcoming.cancel()
-            await asyncio.gather(upcoming, return_exceptions=True)
-        await self._events.aclose()
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.gather(self._reader, return_exceptions=True)
         self._loop = None
