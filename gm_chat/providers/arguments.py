@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
-__all__ = ["CUT_OFF", "decode_arguments"]
+__all__ = ["CUT_OFF", "decode_arguments", "strict_json"]
 
 CUT_OFF: Final = (
     "cut off: the output limit was reached before the arguments were complete, so the call was not run; "
@@ -31,16 +31,23 @@ def decode_arguments(raw: object, *, cut: bool = False) -> tuple[Mapping[str, An
     if not isinstance(raw, str):
         return {}, _not_an_object(raw)
     try:
-        value = json.loads(raw, parse_constant=_refuse_constant, object_pairs_hook=_object)
-    except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        value = strict_json(raw)
+    except ValueError as error:
         return (
             {},
-            CUT_OFF if cut else f"not JSON: {reason}; the call was not run, send its arguments as one JSON object",
+            CUT_OFF if cut else f"not JSON: {error}; the call was not run, send its arguments as one JSON object",
         )
     if value is None:
         return {}, None
     return (value, None) if isinstance(value, dict) else ({}, _not_an_object(value))
+
+
+def strict_json(text: str) -> Any:
+    """Return the value that ``text`` is; raise ``ValueError`` for what is not JSON, NaN and doubled keys included."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_object)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
