@@ -14,6 +14,7 @@ from gm_chat.providers.base import (
     ProviderError,
     ProviderIncompleteError,
     ProviderMalformedError,
+    TextChunkEvent,
     ToolCallEvent,
 )
 from gm_chat.testing.contract import TOOLS, collect, outcome
@@ -141,3 +142,15 @@ def test_each_loop_has_its_own_client_and_closes_it() -> None:
     assert clients[0] is not clients[1]
     assert all(client._client.is_closed for client in clients)
     assert not sdk._POOL._loops
+
+
+@pytest.mark.parametrize("form", ["native", "text"])
+async def test_a_call_that_the_model_writes_as_text(form: str) -> None:
+    written = '<tool_call>\n{"name": "query", "arguments": {"manager": "Part"}}\n</tool_call>'
+    pieces = [{"message": {"role": "assistant", "content": piece}, "done": False} for piece in written]
+    async with ReplayServer() as server:
+        server.reply(PATH, Reply(lines(*pieces, DONE), content_type=TYPE))
+        seen = await collect(provider(server, tool_call_format=form), tools=TOOLS)
+    text = "".join(event.content for event in seen if isinstance(event, TextChunkEvent))
+    calls = [(event.name, event.args) for event in seen if isinstance(event, ToolCallEvent)]
+    assert (text, calls) == ((written, []) if form == "native" else ("", [("query", {"manager": "Part"})]))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from gm_chat_provider_openai.config import OpenAIConfig
 from gm_chat_provider_openai.request import build_request
 from hypothesis import given
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
@@ -32,7 +33,7 @@ def plain(value: Any) -> Any:
 
 @given(requests_to("openai"))
 def test_any_prefix_of_any_history_is_a_valid_request(messages: Sequence[Message]) -> None:
-    body = build_request("gpt", messages, TOOLS, CallOptions())
+    body = build_request(OpenAIConfig(), messages, TOOLS, CallOptions())
     # Pydantic drops keys that a TypedDict lacks: equal means that nothing was foreign.
     assert plain(BODY.validate_python(body)) == body
     assert json.loads(json.dumps(body, ensure_ascii=False).encode()) == body

@@ -21,8 +21,10 @@ from gm_chat.providers.base import (
     ProviderMalformedError,
     ProviderOverloadedError,
     ProviderQuotaError,
+    TextChunkEvent,
+    ToolCallEvent,
 )
-from gm_chat.testing.contract import collect, outcome
+from gm_chat.testing.contract import TOOLS, collect, outcome
 from gm_chat.testing.replay import ReplayServer, Reply
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -44,6 +46,7 @@ def events(*values: object) -> bytes:
     return b"".join(b"data: %b\n\n" % json.dumps(value).encode() for value in values)
 
 
+WRITTEN = '```json\n{"name": "query", "arguments": {"manager": "Part"}}\n```'
 CONTENT = {"choices": [{"index": 0, "delta": {"content": "Hi"}}]}
 STOP = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
@@ -239,3 +242,14 @@ def test_each_loop_has_its_own_client_and_closes_it() -> None:
     assert clients[0] is not clients[1]
     assert all(client.is_closed() for client in clients)  # type: ignore[attr-defined]  # they are AsyncOpenAI
     assert not sdk._POOL._loops
+
+
+@pytest.mark.parametrize("form", ["native", "text"])
+async def test_a_call_that_the_model_writes_as_text(form: str) -> None:
+    written = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in WRITTEN]
+    async with ReplayServer() as server:
+        server.reply(PATH, Reply(events(*written, STOP)))
+        seen = await collect(provider(server, tool_call_format=form), tools=TOOLS)
+    text = "".join(event.content for event in seen if isinstance(event, TextChunkEvent))
+    calls = [(event.name, event.args) for event in seen if isinstance(event, ToolCallEvent)]
+    assert (text, calls) == ((WRITTEN, []) if form == "native" else ("", [("query", {"manager": "Part"})]))

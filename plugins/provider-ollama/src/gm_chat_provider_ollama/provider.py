@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from gm_chat.providers.adapter import completion
 from gm_chat.providers.base import (
     BaseLLMProvider,
     CallOptions,
@@ -31,7 +31,8 @@ class OllamaProvider(BaseLLMProvider):
     """Streams chat answers from an Ollama server.
 
     Configuration keys: ``model`` (default ``gemma4:e4b``), ``base_url`` (default ``http://127.0.0.1:11434``),
-    ``num_ctx``, ``timeout_seconds`` (default 60). (Specification: "Provider adapters", "Provider protocol".)
+    ``api_key``, ``num_ctx``, ``timeout_seconds`` (default 60), ``temperature``, ``tool_call_format``.
+    (Specification: "Provider adapters", "Provider protocol".)
     """
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset({"tool_choice", "response_format"})
@@ -45,20 +46,14 @@ class OllamaProvider(BaseLLMProvider):
         _SDK.open()
         OllamaConfig.read(cls(config).provider_config)
 
-    async def complete(
+    def complete(
         self, messages: list[Message], tools: list[ToolDefinition], *, options: CallOptions | None = None
     ) -> AsyncIterator[ChatEvent]:
         """Stream one completion: text as it comes, then the tool calls, then one ``DoneEvent``.
 
         Raises :class:`~gm_chat.providers.base.ProviderError` and its kinds, in the middle of the stream too.
         """
+        options = options or CallOptions()
         config = OllamaConfig.read(self.provider_config)
-        body = build_request(config, messages, tools, options or CallOptions())
-        assembler = StreamAssembler()
-        sdk = await _SDK.aopen()
-        async with aclosing(sdk.stream_objects(config, body)) as chunks:
-            async for chunk in chunks:
-                for event in assembler.feed(chunk):
-                    yield event
-        for last in assembler.finish():
-            yield last
+        body = build_request(config, messages, tools, options)
+        return completion(_SDK, config, body, StreamAssembler(), tools=tools, options=options)

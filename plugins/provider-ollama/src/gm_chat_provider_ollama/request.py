@@ -34,11 +34,7 @@ def build_request(
         body["tools"] = [
             {
                 "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": dict(tool.input_schema),
-                },
+                "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.input_schema)},
             }
             for tool in tools
         ]

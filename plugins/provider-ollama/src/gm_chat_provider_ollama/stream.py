@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from gm_chat.providers.arguments import decode_arguments
 from gm_chat.providers.base import (
@@ -18,6 +18,7 @@ from gm_chat.providers.base import (
     TokenUsage,
     ToolCallEvent,
 )
+from gm_chat.providers.wire import array_of, count_of, is_count, object_of, text_of
 
 __all__ = ["LineDecoder", "StreamAssembler"]
 
@@ -73,24 +74,24 @@ class StreamAssembler:
 
     def feed(self, chunk: Mapping[str, Any]) -> Iterator[TextChunkEvent]:
         """Take one object and yield the text in it. A model's thinking is not part of its answer."""
-        message = _object(chunk.get("message") or {}, "a message")
-        text = message.get("content") or ""
-        if not isinstance(text, str):
-            raise ProviderMalformedError(f"a message's content is {text!r:.80}: expected a string")
+        message = object_of(chunk.get("message"), "a message")
+        text = text_of(message.get("content"), "a message's content")
         if text:
             yield TextChunkEvent(text)
-        calls = message.get("tool_calls") or []
-        if not isinstance(calls, list):
-            raise ProviderMalformedError(f"tool_calls is {calls!r:.80}: expected an array")
-        for item in calls:
-            call = _object(item, "a tool call")
-            function = _object(call.get("function") or {}, "a function")
+        for item in array_of(message.get("tool_calls"), "tool_calls"):
+            call = object_of(item, "a tool call")
+            function = object_of(call.get("function"), "a function")
             name = function.get("name")
             if not isinstance(name, str) or not name:
                 raise ProviderMalformedError(f"a tool call has the name {name!r:.80}: expected the name of a tool")
             self._calls.append((str(call.get("id") or ""), name, function.get("arguments")))
         if chunk.get("done") is True:
             self._last = chunk
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last line, with ``"done": true``, has come."""
+        return self._last is not None
 
     def finish(self) -> list[ChatEvent]:
         """Return the tool calls and the :class:`DoneEvent`, or raise if the stream broke off."""
@@ -108,20 +109,11 @@ class StreamAssembler:
         return ToolCallEvent(id or self._new_id(), name, args, error)
 
 
-def _object(value: object, what: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ProviderMalformedError(f"{what} is {value!r:.80}: expected a JSON object")
-    return value
-
-
 def _usage(last: Mapping[str, Any]) -> TokenUsage:
     prompt, completion = last.get("prompt_eval_count"), last.get("eval_count")
     return TokenUsage(
-        prompt if _is_count(prompt) else 0,
-        completion if _is_count(completion) else 0,
-        reported=_is_count(prompt) and _is_count(completion),
+        count_of(prompt),
+        count_of(completion),
+        cached_tokens=count_of(last.get("prompt_eval_cached_count")),
+        reported=is_count(prompt) and is_count(completion),
     )
-
-
-def _is_count(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

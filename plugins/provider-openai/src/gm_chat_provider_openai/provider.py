@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from gm_chat.providers.adapter import completion
 from gm_chat.providers.base import (
     BaseLLMProvider,
     CallOptions,
     Capability,
     ChatEvent,
     Message,
-    ProviderIncompleteError,
     ToolDefinition,
 )
 from gm_chat.providers.door import SDKDoor
@@ -32,7 +31,7 @@ class OpenAIProvider(BaseLLMProvider):
     """Streams chat completions from OpenAI or a server that speaks the same API.
 
     Configuration keys: ``model`` (default ``gpt-4.1-mini``), ``api_key``, ``base_url``, ``timeout_seconds`` (default
-    60). (Specification: "Provider adapters", "Provider protocol".)
+    60), ``temperature``, ``tool_call_format``. (Specification: "Provider adapters", "Provider protocol".)
     """
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset({"tool_choice", "response_format"})
@@ -47,26 +46,14 @@ class OpenAIProvider(BaseLLMProvider):
         _SDK.open()
         OpenAIConfig.read(cls(config).provider_config)
 
-    async def complete(
+    def complete(
         self, messages: list[Message], tools: list[ToolDefinition], *, options: CallOptions | None = None
     ) -> AsyncIterator[ChatEvent]:
         """Stream one completion: text as it comes, then the tool calls, then one ``DoneEvent``.
 
         Raises :class:`~gm_chat.providers.base.ProviderError` and its kinds, in the middle of the stream too.
         """
+        options = options or CallOptions()
         config = OpenAIConfig.read(self.provider_config)
-        body = build_request(config.model, messages, tools, options or CallOptions())
-        if config.temperature is not None:
-            body["temperature"] = config.temperature
-        assembler = StreamAssembler()
-        sdk = await _SDK.aopen()
-        try:
-            async with aclosing(sdk.stream_objects(config, body)) as chunks:
-                async for chunk in chunks:
-                    for event in assembler.feed(chunk):
-                        yield event
-        except ProviderIncompleteError:
-            if not assembler.is_complete:  # else only what follows the terminal marker was lost: the usage
-                raise
-        for last in assembler.finish():
-            yield last
+        body = build_request(config, messages, tools, options)
+        return completion(_SDK, config, body, StreamAssembler(), tools=tools, options=options)

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     # The SDK's own types of the wire format; importing them at run time would import the SDK.
     from collections.abc import Sequence
 
-    from openai.types.chat import ChatCompletionMessageParam
+    from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMessageParam
     from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 
     from gm_chat.providers.base import CallOptions, Message, ToolDefinition
+    from gm_chat_provider_openai.config import OpenAIConfig
 
 __all__ = ["build_request"]
 
@@ -24,7 +25,7 @@ _CALL_ID: Final = re.compile(r"\S{1,40}")
 
 
 def build_request(
-    model: str, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: CallOptions
+    config: OpenAIConfig, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: CallOptions
 ) -> CompletionCreateParamsStreaming:
     """Return the request body.
 
@@ -33,23 +34,13 @@ def build_request(
     as an empty one is refused.
     """
     body: CompletionCreateParamsStreaming = {
-        "model": model,
+        "model": config.model,
         "messages": [_message(message) for message in normalise(messages, call_id=_CALL_ID)],
         "stream": True,
         "stream_options": {"include_usage": True},
     }
     if tools and options.tool_choice != "none":
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": dict(tool.input_schema),
-                },
-            }
-            for tool in tools
-        ]
+        body["tools"] = [_tool(tool) for tool in tools]
         if options.tool_choice == "required":
             body["tool_choice"] = "required"
     if options.response_format is not None:
@@ -57,7 +48,16 @@ def build_request(
             "type": "json_schema",
             "json_schema": {"name": "answer", "schema": dict(options.response_format)},
         }
+    if config.temperature is not None:
+        body["temperature"] = config.temperature
     return body
+
+
+def _tool(tool: ToolDefinition) -> ChatCompletionFunctionToolParam:
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.input_schema)},
+    }
 
 
 def _message(message: Message) -> ChatCompletionMessageParam:

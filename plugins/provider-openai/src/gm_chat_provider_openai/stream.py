@@ -1,13 +1,12 @@
 """From the JSON objects of a completion stream to neutral events. Pure: nothing here waits or knows the SDK.
 
-The objects are read as the wire has them, not as the SDK's models: servers that imitate this API leave keys out or
-send null, for which the models have no form, and building a model for each chunk costs thirty times reading it.
+The objects are read as the wire has them, not as the SDK's models: see :mod:`gm_chat.providers.wire`.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from gm_chat.providers.base import (
     TokenUsage,
     ToolCallEvent,
 )
+from gm_chat.providers.wire import array_of, count_of, object_of, text_of
 
 __all__ = ["StreamAssembler"]
 
@@ -69,33 +69,33 @@ class StreamAssembler:
 
     def feed(self, chunk: object) -> Iterator[TextChunkEvent]:
         """Take one object and yield the text in it."""
-        values = _object(chunk, "a chunk of the stream") if chunk is not None else {}
+        values = object_of(chunk, "a chunk of the stream")
         model = values.get("model")
         if isinstance(model, str) and model:
             self._model = model
         if isinstance(values.get("usage"), Mapping):
             self._usage = _usage(values["usage"])  # cumulative where a server repeats it: the last one counts
-        for choice in _list(values.get("choices"), "choices"):
-            yield from self._feed_choice(_object(choice, "a choice"))
+        for choice in array_of(values.get("choices"), "choices"):
+            yield from self._feed_choice(object_of(choice, "a choice"))
 
     def _feed_choice(self, choice: Mapping[str, Any]) -> Iterator[TextChunkEvent]:
-        delta = _object(choice.get("delta") or {}, "a delta")
-        text = _text(delta.get("content"), "content")
+        delta = object_of(choice.get("delta"), "a delta")
+        text = text_of(delta.get("content"), "content")
         if text:
             self._has_text = True
             yield TextChunkEvent(text)
-        self._refusal += _text(delta.get("refusal"), "refusal")
-        for fragment in _list(delta.get("tool_calls"), "tool_calls"):
-            self._feed_call(_object(fragment, "a tool call"))
+        self._refusal += text_of(delta.get("refusal"), "refusal")
+        for fragment in array_of(delta.get("tool_calls"), "tool_calls"):
+            self._feed_call(object_of(fragment, "a tool call"))
         if choice.get("finish_reason"):
             self._finish_reason = str(choice["finish_reason"])
 
     def _feed_call(self, fragment: Mapping[str, Any]) -> None:
-        function = _object(fragment.get("function") or {}, "a function")
-        name = _text(function.get("name"), "a function's name")
-        call = self._call_of(fragment.get("index"), _text(fragment.get("id"), "an id"), name)
+        function = object_of(fragment.get("function"), "a function")
+        name = text_of(function.get("name"), "a function's name")
+        call = self._call_of(fragment.get("index"), text_of(fragment.get("id"), "an id"), name)
         call.name = call.name or name
-        call.arguments.append(_text(function.get("arguments"), "arguments"))
+        call.arguments.append(text_of(function.get("arguments"), "arguments"))
 
     def _call_of(self, index: object, id: str, name: str) -> _Call:
         """Return the call that a fragment continues, or a new one; raise where it could be either.
@@ -142,35 +142,13 @@ class StreamAssembler:
         return ToolCallEvent(call.id or self._new_id(), call.name, args, error)
 
 
-def _object(value: object, what: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ProviderMalformedError(f"{what} is {value!r:.80}: expected a JSON object")
-    return value
-
-
-def _list(value: object, what: str) -> Sequence[Any]:
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise ProviderMalformedError(f"{what} is {value!r:.80}: expected an array")
-    return value
-
-
-def _text(value: object, what: str) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise ProviderMalformedError(f"{what} is {value!r:.80}: expected a string")
-    return value
-
-
 def _usage(values: Mapping[str, Any]) -> TokenUsage:
     prompt, completion = values.get("prompt_tokens"), values.get("completion_tokens")
     return TokenUsage(
-        _count(prompt),
-        _count(completion),
-        cached_tokens=_count(_detail(values, "prompt_tokens_details", "cached_tokens")),
-        thinking_tokens=_count(_detail(values, "completion_tokens_details", "reasoning_tokens")),
+        count_of(prompt),
+        count_of(completion),
+        cached_tokens=count_of(_detail(values, "prompt_tokens_details", "cached_tokens")),
+        thinking_tokens=count_of(_detail(values, "completion_tokens_details", "reasoning_tokens")),
         reported=isinstance(prompt, int) and isinstance(completion, int),
     )
 
@@ -178,7 +156,3 @@ def _usage(values: Mapping[str, Any]) -> TokenUsage:
 def _detail(values: Mapping[str, Any], group: str, key: str) -> object:
     details = values.get(group)
     return details.get(key) if isinstance(details, Mapping) else None
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
