@@ -71,9 +71,8 @@ def claim(
 
 
 def _resumed(alias: str, row: ChatPendingConfirmation, waiting: PendingMutation, max_messages: int) -> ResumedTurn:
-    messages = ChatMessage.objects.using(alias).filter(conversation_id=row.conversation_id)
     # The turn that waited is the newest one, and is whole in any window that holds a message.
-    window = read_window(messages, max(max_messages, 1))
+    window = read_window(alias, row.conversation_id, max(max_messages, 1))
     history = () if window is None else window.history
     return ResumedTurn(
         turn_id=row.turn_id,

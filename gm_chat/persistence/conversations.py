@@ -1,8 +1,8 @@
 """Turns and their conversations in Django's database: the engine's :class:`~gm_chat.engine.ports.TurnStore`.
 
 Here are the hops to the database threads, and what happens where the tables are missing; what each method does in the
-database lies in ``opening``, ``closing``, ``confirmations`` and ``following``. A text-only turn costs seven
-statements, four when it is accepted and three at its end, each group in one transaction.
+database lies in ``opening``, ``closing``, ``confirmations`` and ``following``. A text-only turn costs six
+statements, four when it is accepted and two at its end, each group in one transaction.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class DjangoTurnStore:
         self._memory = MemoryTurnStore(remember=False)
         self._without_rows: set[str] = set()
         self._packed: dict[str, list[dict[str, Any]]] = {}
+        self._questions: dict[str, int] = {}
         self._said_tables_are_missing = False
 
     async def open_turn(self, request: TurnRequest, turn_id: str, *, max_messages: int) -> OpenedTurn | JoinedTurn:
@@ -79,7 +80,7 @@ class DjangoTurnStore:
         if owner is None:
             self._without_rows.add(turn_id)
             return OpenedTurn(None, ())
-        opened = await self._run(
+        answer = await self._run(
             partial(
                 opening.open_turn,
                 owner,
@@ -90,8 +91,11 @@ class DjangoTurnStore:
                 alive_seconds=self._alive_seconds,
             )
         )
-        if opened is not None:
-            return opened
+        if isinstance(answer, JoinedTurn):
+            return answer
+        if answer is not None:
+            self._questions[turn_id] = answer.question_id
+            return answer.opened
         remembered = await self._memory.open_turn(request, turn_id, max_messages=max_messages)
         if isinstance(remembered, JoinedTurn):
             return remembered
@@ -112,11 +116,12 @@ class DjangoTurnStore:
     async def close_turn(self, turn: ClosedTurn) -> None:
         """Record the turn's messages, outcome, usage and events. A turn that is not running is left as it is."""
         self._packed.pop(turn.turn_id, None)
+        question_id = self._questions.pop(turn.turn_id, None)
         if turn.turn_id in self._without_rows:
             self._without_rows.discard(turn.turn_id)
             await self._memory.close_turn(turn)
         else:
-            await self._run(partial(closing.close_turn, turn))
+            await self._run(partial(closing.close_turn, turn, question_id=question_id))
 
     async def claim(self, request: ConfirmRequest, *, max_messages: int, lease_seconds: float) -> ResumedTurn:
         """Take a pending mutation, and let its turn run again."""

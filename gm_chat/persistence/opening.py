@@ -6,7 +6,7 @@ Four statements when it is accepted. Only a refused one reads more, to learn why
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from django.db import IntegrityError
 from django.utils import timezone
@@ -16,18 +16,28 @@ from gm_chat.engine.ports import ConfirmationLapsed, JoinedTurn, OpenedTurn, Sto
 from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn
 from gm_chat.persistence.database import chat_database, transact
 from gm_chat.persistence.lapsed import end_interrupted
+from gm_chat.persistence.prepared import insert, insert_one, update
 from gm_chat.persistence.rows import message_values, sha256_hex
-from gm_chat.persistence.window import read_window
+from gm_chat.persistence.window import read_current_window
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from gm_chat.engine.ports import TurnRequest
     from gm_chat.persistence.owner import Owner
     from gm_chat.persistence.window import Window
 
-__all__ = ["open_turn"]
+__all__ = ["AcceptedTurn", "open_turn"]
 
 # The conversation's other first message may win, then its turn may end, or prove dead, before we look.
 _ATTEMPTS: Final = 4
+
+
+class AcceptedTurn(NamedTuple):
+    """What the engine is told, and the id of the user's message, which everything that answers it has as parent."""
+
+    opened: OpenedTurn
+    question_id: int
 
 
 def open_turn(
@@ -38,28 +48,35 @@ def open_turn(
     max_messages: int,
     summarize_after: int | None,
     alive_seconds: float,
-) -> OpenedTurn | JoinedTurn:
+) -> AcceptedTurn | JoinedTurn:
     """See :meth:`gm_chat.engine.ports.TurnStore.open_turn`."""
 
-    def accept(alias: str) -> OpenedTurn:
-        conversation_id, window = _enter(alias, owner, max_messages, summarize_after)
-        turn = ChatTurn(
-            pk=turn_id,
-            conversation_id=conversation_id,
-            owner_key=owner.key,
-            active_key=owner.key,
-            alive_until=timezone.now() + timedelta(seconds=alive_seconds),
-            request_key=None if request.key is None else sha256_hex(request.key),
-            request_sha256="" if request.key is None else sha256_hex(request.text),
-        )
-        turn.save(using=alias, force_insert=True)
+    def accept(alias: str) -> AcceptedTurn:
+        now = timezone.now()
+        conversation_id, window = _enter(alias, owner, now, max_messages, summarize_after)
+        turn = {
+            "id": turn_id,
+            "conversation_id": conversation_id,
+            "owner_key": owner.key,
+            "active_key": owner.key,
+            "alive_until": now + timedelta(seconds=alive_seconds),
+            "request_key": None if request.key is None else sha256_hex(request.key),
+            "request_sha256": "" if request.key is None else sha256_hex(request.text),
+            "created": now,
+        }
+        insert(alias, ChatTurn, [turn])
+        question = {
+            "conversation_id": conversation_id,
+            "turn_id": turn_id,
+            "parent_id": None if window is None else window.newest_id,
+            "created": now,
+        }
         values = message_values(StoredMessage(role="user", content=request.text))
-        newest_id = None if window is None else window.newest_id
-        message = ChatMessage(conversation_id=conversation_id, turn=turn, parent_id=newest_id, **values)
-        message.save(using=alias, force_insert=True)
-        if window is None:
-            return OpenedTurn(str(conversation_id), ())
-        return OpenedTurn(str(conversation_id), window.history, window.summary, window.due)
+        question_id = insert_one(alias, ChatMessage, question | values)
+        opened = OpenedTurn(str(conversation_id), ())
+        if window is not None:
+            opened = OpenedTurn(str(conversation_id), window.history, window.summary, window.due)
+        return AcceptedTurn(opened, question_id)
 
     for _ in range(_ATTEMPTS - 1):
         try:
@@ -73,19 +90,21 @@ def open_turn(
     return transact(accept)
 
 
-def _enter(alias: str, owner: Owner, max_messages: int, summarize_after: int | None) -> tuple[int, Window | None]:
+def _enter(
+    alias: str, owner: Owner, now: datetime, max_messages: int, summarize_after: int | None
+) -> tuple[int, Window | None]:
     """Find the owner's current conversation or create it; return its id, and its window if it has messages."""
-    current = ChatConversation.objects.using(alias).filter(current_key=owner.key)
-    now = timezone.now()
-    if not current.update(updated=now):
+    if not update(alias, ChatConversation, {"updated": now}, current_key=owner.key):
         created = ChatConversation(
             user_id=owner.user_id, session_key=owner.session_key, current_key=owner.key, updated=now
         )
         created.save(using=alias, force_insert=True)
         return created.pk, None
-    messages = ChatMessage.objects.using(alias).filter(conversation_id=current.values("pk")[:1])
-    window = read_window(messages, max_messages, summarize_after=summarize_after)
-    return (current.values_list("pk", flat=True).get() if window is None else window.conversation_id), window
+    window = read_current_window(alias, owner.key, max_messages, summarize_after=summarize_after)
+    if window is not None:
+        return window.conversation_id, window
+    current = ChatConversation.objects.using(alias).filter(current_key=owner.key)
+    return current.values_list("pk", flat=True).get(), None
 
 
 def _conflict(owner: Owner, request: TurnRequest) -> JoinedTurn | None:

@@ -61,10 +61,17 @@ def message_values(message: StoredMessage) -> dict[str, Any]:
 
 def message_from_row(row: Mapping[str, Any]) -> StoredMessage:
     """Rebuild a message from its column values."""
-    values: dict[str, Any] = {
-        name: row[name] or None if name in _NULLABLE_TEXT else row[name] for name in MESSAGE_COLUMNS
-    }
-    return StoredMessage(**values | {"tool_calls": tuple(row["tool_calls"])})
+    return StoredMessage(
+        role=row["role"],
+        content=row["content"],
+        tool_calls=tuple(row["tool_calls"]),
+        tool_call_id=row["tool_call_id"] or None,
+        tool_name=row["tool_name"] or None,
+        tool_args=row["tool_args"],
+        tool_result=row["tool_result"],
+        provider=row["provider"] or None,
+        metadata=row["metadata"],
+    )
 
 
 def pack_usage(usage: TokenUsage) -> dict[str, Any] | None:

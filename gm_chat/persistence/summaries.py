@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
-from django.db.models import TextField
+from django.db.models import BigIntegerField, TextField
 from django.db.models.functions import Cast, Left
 from django.utils import timezone
 
@@ -20,6 +20,7 @@ from gm_chat.engine.messages import model_json
 from gm_chat.engine.ports import PastMessage, SummarySource
 from gm_chat.engine.summary import STEP, is_due, kept_messages
 from gm_chat.models import ChatConversation, ChatMessage
+from gm_chat.persistence.prepared import Parameter, PreparedQuery
 from gm_chat.persistence.threads import run_db
 
 if TYPE_CHECKING:
@@ -102,11 +103,11 @@ _CUT: Final = {
 
 
 def recall(
-    rows: Sequence[Mapping[str, Any]], messages: QuerySet[ChatMessage], *, window: int, summarize_after: int | None
+    rows: Sequence[Mapping[str, Any]], alias: str, *, window: int, summarize_after: int | None
 ) -> tuple[str, StoredSummary | None]:
     """Return the summary that goes before the window, and the same as a :class:`StoredSummary` if it is due.
 
-    ``rows`` are the newest of ``messages``, the newest first, with :data:`SUMMARY_COLUMNS`, as many as
+    ``rows`` are the newest messages of a conversation, the newest first, with :data:`SUMMARY_COLUMNS`, as many as
     :func:`rows_to_read` says. ``summarize_after`` messages may do without a summary; ``None``: however many there are.
 
     A summary without the marker of what it covers does not count, nor one whose marker lies ahead of the conversation.
@@ -119,11 +120,11 @@ def recall(
     ):
         return text, None
     if summarize_after > window:
-        older = messages.order_by("-pk").values_list("pk", flat=True)[summarize_after : summarize_after + 1]
-        if (older.first() or 0) <= covered:
+        older = _message_before(summarize_after).fetch(alias, conversation_id=rows[0]["conversation_id"])
+        if not older or older[0]["pk"] <= covered:
             return text, None
     return text, StoredSummary(
-        database=messages.db,
+        database=alias,
         conversation_id=rows[0]["conversation_id"],
         text=text,
         marker=marker,
@@ -131,6 +132,13 @@ def recall(
         newest=rows[0]["pk"],
         before=_first_kept(rows, kept_messages(window)),
     )
+
+
+@lru_cache
+def _message_before(newest: int) -> PreparedQuery:
+    """The message before so many of a conversation's newest ones."""
+    messages = ChatMessage.objects.filter(conversation_id=Parameter("conversation_id", BigIntegerField()))
+    return PreparedQuery(messages.order_by("-pk").values("pk")[newest : newest + 1])
 
 
 def rows_to_read(window: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 import pytest
 from testproject.stored import ANONYMOUS, BOLT, closed, opened, paused, tool_turn
@@ -11,12 +10,10 @@ from testproject.stored import ANONYMOUS, BOLT, closed, opened, paused, tool_tur
 from gm_chat.engine.events import Done, Error, TextChunk
 from gm_chat.engine.ports import ClosedTurn, StoredMessage
 from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn
+from gm_chat.persistence.conversations import DjangoTurnStore
 from gm_chat.persistence.rows import unpack_event
 from gm_chat.plugin import TurnOutcome
 from gm_chat.providers.base import TokenUsage
-
-if TYPE_CHECKING:
-    from gm_chat.persistence.conversations import DjangoTurnStore
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -53,6 +50,24 @@ async def test_messages_form_a_tree_of_turns(store: DjangoTurnStore) -> None:
     assert [parent for _, parent in answers1] == [q1] * 3
     assert before == answers1[-1][0]
     assert [parent for _, parent in rows[-3:]] == [q2] * 3
+
+
+async def test_a_question_that_was_deleted_meanwhile_leaves_its_answers_without_a_parent(
+    store: DjangoTurnStore,
+) -> None:
+    turn = await opened(store, "t1")
+    await ChatMessage.objects.all().adelete()
+    await store.close_turn(closed("t1", turn))
+    assert (await ChatTurn.objects.aget()).state == "done"
+    (answer,) = [row async for row in ChatMessage.objects.all()]
+    assert (answer.content, answer.parent_id) == ("Hi", None)
+
+
+async def test_another_process_finds_the_question_itself(store: DjangoTurnStore) -> None:
+    turn = await opened(store, "t1")
+    await DjangoTurnStore().close_turn(closed("t1", turn))
+    rows = [row async for row in ChatMessage.objects.order_by("pk").values_list("pk", "parent_id")]
+    assert rows == [(rows[0][0], None), (rows[1][0], rows[0][0])]
 
 
 async def test_a_turn_that_left_no_message_is_closed_too(store: DjangoTurnStore) -> None:

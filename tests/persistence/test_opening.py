@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError
-from django.db.models import QuerySet
 from django.utils import timezone
 from testproject.stored import (
     ANONYMOUS,
@@ -25,7 +24,9 @@ from testproject.stored import (
 from gm_chat.engine.failures import TurnStopped
 from gm_chat.engine.ports import ConfirmationLapsed, JoinedTurn, OpenedTurn
 from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn
+from gm_chat.persistence import opening
 from gm_chat.persistence.conversations import DjangoTurnStore
+from gm_chat.persistence.prepared import update
 from gm_chat.plugin import Actor
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -184,13 +185,14 @@ class TestRaces:
         """The other first message commits between our look and our insert: only databases with row locks allow it."""
         winner = await opened(store, "t1", "winner")
         await store.close_turn(closed("t1", winner))
-        real, calls = QuerySet.update, []
+        looks: list[Any] = []
 
-        def blind_at_first(queryset: QuerySet[Any], **values: Any) -> int:
-            calls.append(queryset)
-            return 0 if len(calls) == 1 else real(queryset, **values)
+        def blind_at_first(*args: Any, **where: Any) -> int:
+            looks.append(where)
+            return 0 if len(looks) == 1 else update(*args, **where)
 
-        monkeypatch.setattr(QuerySet, "update", blind_at_first)
+        monkeypatch.setattr(opening, "update", blind_at_first)
         loser = await opened(store, "t2", "loser")
         assert loser.conversation_id == winner.conversation_id
         assert [message.content for message in loser.history] == ["winner", "Hi"]
+        assert len(looks) == 2

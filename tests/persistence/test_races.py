@@ -9,15 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.core.exceptions import ImproperlyConfigured
-from django.core.management import call_command
-from django.db import DatabaseError, connections
+from django.db import connections
 from django.utils import timezone
 from testproject import claimants
 from testproject.stored import ANONYMOUS, answer, closed, confirmation, opened, paused, request
@@ -25,69 +22,17 @@ from testproject.stored import ANONYMOUS, answer, closed, confirmation, opened, 
 from gm_chat.engine.failures import TurnStopped
 from gm_chat.engine.ports import JoinedTurn, OpenedTurn, ResumedTurn
 from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn
-from gm_chat.persistence import database, threads
+from gm_chat.persistence import database
 from gm_chat.persistence.conversations import DjangoTurnStore
 from gm_chat.plugin import Actor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 pytestmark = pytest.mark.django_db(transaction=True, databases="__all__")
 
 AT_ONCE = 8
-SERVERS: dict[str, dict[str, Any]] = {
-    "postgres": {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": os.environ.get("PGDATABASE", "postgres"),
-        "USER": os.environ.get("PGUSER", "postgres"),
-        "HOST": os.environ.get("PGHOST", "127.0.0.1"),
-        "PORT": os.environ.get("PGPORT", ""),
-    },
-    "mariadb": {
-        "ENGINE": "django.db.backends.mysql",
-        "NAME": os.environ.get("MYSQL_DATABASE", "test"),
-        "USER": os.environ.get("MYSQL_USER", "root"),
-        "HOST": os.environ.get("MYSQL_HOST", "localhost"),
-    },
-}
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgres", "mariadb"])
-def alias(request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any) -> Iterator[str]:
-    """A database with the chat's tables: the test project's, or one of this run's own on a server."""
-    if request.param == "sqlite":
-        yield "default"
-        return
-    alias, name = f"races_{request.param}", f"gm_chat_races_{os.getpid()}"
-    settings = {**connections.databases["default"], "OPTIONS": {}, "PORT": "", **SERVERS[request.param]}
-    connections.databases[alias] = settings
-    with django_db_blocker.unblock():
-        try:
-            administer(alias, f"CREATE DATABASE {name}")
-        except (DatabaseError, ImproperlyConfigured) as error:  # no server, no driver
-            with suppress(AttributeError):
-                del connections[alias]
-            del connections.databases[alias]
-            if request.param in os.environ.get("GM_CHAT_REQUIRE", "").split(","):
-                raise
-            pytest.skip(f"no {request.param} to test with: {type(error).__name__}")
-        try:
-            settings["NAME"] = name
-            call_command("migrate", database=alias, verbosity=0)
-            yield alias
-        finally:
-            connections[alias].close()
-            time.sleep(2 * threads.IDLE_SECONDS)  # the pool's threads close their connections
-            settings["NAME"] = SERVERS[request.param]["NAME"]
-            administer(alias, f"DROP DATABASE {name}")
-            del connections[alias], connections.databases[alias]
-
-
-def administer(alias: str, statement: str) -> None:
-    with connections[alias].cursor() as cursor:
-        cursor.execute(statement)
-    connections[alias].close()
 
 
 @pytest.fixture(autouse=True)
