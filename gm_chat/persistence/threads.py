@@ -14,9 +14,8 @@ import contextvars
 import functools
 import queue
 import threading
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import Error, connections
@@ -47,8 +46,10 @@ async def run_db_apart(function: Callable[P, T], /, *args: P.args, **kwargs: P.k
 async def _run(pool: _Pool, job: Callable[[], T]) -> T:
     if _inline:
         return await sync_to_async(job, thread_sensitive=True)()
-    context = contextvars.copy_context()
-    return await asyncio.wrap_future(pool.submit(functools.partial(context.run, job)))
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[T] = loop.create_future()
+    pool.submit(_Job(functools.partial(contextvars.copy_context().run, job), answer, loop))
+    return await answer
 
 
 @contextmanager
@@ -62,6 +63,44 @@ def inline_database() -> Iterator[None]:
         _inline = before
 
 
+class _Job(NamedTuple):
+    """Work for a thread, and the future of the event loop that waits for it.
+
+    ``asyncio.wrap_future`` would do the same by way of a second future and three more callbacks.
+    """
+
+    work: Callable[[], Any]
+    answer: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+
+    def run(self) -> tuple[Any, BaseException | None]:
+        """Work, unless nobody waits for it any more, and return what came of it: a result or a failure."""
+        if self.answer.cancelled():
+            return None, None
+        try:
+            _tend_connections()
+            return self.work(), None
+        except StopIteration as error:  # no future takes it, and who waits would wait for ever
+            failure = RuntimeError("the work raised StopIteration")
+            failure.__cause__ = error
+            return None, failure
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to who waits for the job
+            return None, error
+
+    def tell(self, result: Any, failure: BaseException | None) -> None:
+        """Pass on what came of it, unless the loop is gone meanwhile."""
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self._settle, result, failure)
+
+    def _settle(self, result: Any, failure: BaseException | None) -> None:
+        if self.answer.done():  # cancelled meanwhile
+            return
+        if failure is None:
+            self.answer.set_result(result)
+        else:
+            self.answer.set_exception(failure)
+
+
 class _Pool:
     """Daemon threads, started as they are needed, that close their connections when they are idle.
 
@@ -70,13 +109,12 @@ class _Pool:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
         self._waiting = 0  # threads without a job, less the jobs that are on their way to them
 
-    def submit(self, job: Callable[[], T]) -> Future[T]:
-        future: Future[T] = Future()
+    def submit(self, job: _Job) -> None:
         with self._lock:
             self._waiting -= 1
             start = self._waiting < 0 and self._threads < self._size
@@ -84,33 +122,26 @@ class _Pool:
                 self._threads += 1
                 self._waiting += 1
                 number = self._threads
-        self._jobs.put((job, future))
+        self._jobs.put(job)
         if start:
             threading.Thread(target=self._work, name=f"gm-chat-db-{number}", daemon=True).start()
-        return future
 
     def _work(self) -> None:
         while True:
-            self._run(*self._next())
-            with self._lock:
-                self._waiting += 1
+            self._serve(self._next())
 
-    def _next(self) -> tuple[Callable[[], Any], Future[Any]]:
+    def _serve(self, job: _Job) -> None:
+        outcome = job.run()
+        with self._lock:
+            self._waiting += 1  # first, so that the next hop of the same turn starts no other thread
+        job.tell(*outcome)
+
+    def _next(self) -> _Job:
         try:
             return self._jobs.get(timeout=IDLE_SECONDS)
         except queue.Empty:
             _tend_connections(idle=True)
             return self._jobs.get()
-
-    @staticmethod
-    def _run(job: Callable[[], Any], future: Future[Any]) -> None:
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            _tend_connections()
-            future.set_result(job())
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to who waits for the job
-            future.set_exception(error)
 
 
 def _tend_connections(*, idle: bool = False) -> None:

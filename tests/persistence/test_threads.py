@@ -29,6 +29,33 @@ async def test_it_returns_raises_and_carries_context() -> None:
     assert (await run_db(threading.current_thread)).name.startswith("gm-chat-db-")
 
 
+async def test_work_that_raises_what_no_future_takes_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        async with asyncio.timeout(5):
+            await run_db(next, iter(()))
+    assert caplog.records == []
+
+
+async def test_work_whose_loop_is_gone_meanwhile_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_pool", threads._Pool(1))
+    gate = threading.Event()
+
+    async def leave() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.02):
+                await run_db(gate.wait, 10)
+
+    await asyncio.to_thread(asyncio.run, leave())
+    gate.set()
+    async with asyncio.timeout(5):
+        assert await run_db(int, "7") == 7
+
+
+async def test_hops_in_a_row_keep_to_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_pool", threads._Pool(POOL_SIZE))
+    assert len({await run_db(threading.get_ident) for _ in range(50)}) == 1
+
+
 async def test_work_is_done_side_by_side_in_a_bounded_number_of_threads() -> None:
     running, most = 0, 0
     lock = threading.Lock()
