@@ -15,7 +15,7 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Set
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -28,29 +28,76 @@ _UNSAFE_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
 
 
 class UnencodableError(TypeError):
-    """A value has no JSON form here; the message names its type and where it stands."""
+    """A value has no JSON form here; the message names its type and where it stands (``$.rows[3].x``)."""
+
+    def __init__(self, problem: str) -> None:
+        """Say what is wrong; what holds the value adds the place on the way out, of which most values need none."""
+        super().__init__(problem)
+        self.place = ""
+
+    def __str__(self) -> str:
+        return f"${self.place}: {self.args[0]}"
 
 
-def jsonable(value: Any, path: str = "$", depth: int = 0) -> Any:
+def jsonable(value: Any) -> Any:
     """Return ``value`` in plain JSON types, or raise :class:`UnencodableError` naming the place (``$.rows[3].x``)."""
-    encode = _SCALARS.get(type(value)) or _scalar_encoder(value)
+    return _encode(value, 0)
+
+
+def _encode(value: Any, depth: int) -> Any:
+    kind = type(value)
+    if kind is str:
+        return _text(value)
+    if kind in _UNCHANGED:
+        return value
+    if kind is dict:
+        return _object(value, depth)
+    if kind is list or kind is tuple:
+        return _array(value, depth)
+    encode = _SCALARS.get(kind) or _scalar_encoder(value)
     if encode is not None:
         return encode(value)
-    if depth >= MAX_DEPTH:
-        raise UnencodableError(f"{path}: nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, Mapping):
-        return {_key(key, path): jsonable(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [jsonable(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
-    if isinstance(value, Set):
-        return sorted((jsonable(item, path, depth + 1) for item in value), key=canonical_json)
-    if type(value).__module__ == "django.utils.functional":  # a lazy translation is text once it is asked for
+        return _object(value, depth)
+    if isinstance(value, list | tuple | Set):
+        items = _array(value, depth)
+        return sorted(items, key=canonical_json) if isinstance(value, Set) else items
+    if kind.__module__ == "django.utils.functional":  # a lazy translation is text once it is asked for
         return _text(str(value))
-    raise UnencodableError(f"{path}: a {type(value).__name__} has no JSON form")
+    raise UnencodableError(f"a {kind.__name__} has no JSON form")
+
+
+def _object(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+    if depth >= MAX_DEPTH:
+        raise UnencodableError(f"nested deeper than {MAX_DEPTH} levels")
+    encoded: dict[str, Any] = {}
+    key: Any = None
+    try:
+        for key, item in value.items():
+            encoded[_text(key) if type(key) is str else _key(key)] = _encode(item, depth + 1)
+    except UnencodableError as error:
+        error.place = f".{key}{error.place}"
+        raise
+    return encoded
+
+
+def _array(value: Collection[Any], depth: int) -> list[Any]:
+    if depth >= MAX_DEPTH:
+        raise UnencodableError(f"nested deeper than {MAX_DEPTH} levels")
+    encoded: list[Any] = []
+    try:
+        for item in value:
+            encoded.append(_encode(item, depth + 1))  # noqa: PERF401 - how many there are says where one failed
+    except UnencodableError as error:
+        error.place = f"[{len(encoded)}]{error.place}"
+        raise
+    return encoded
 
 
 def _text(value: str) -> str:
-    return _UNSAFE_TEXT.sub("\ufffd", value) if _UNSAFE_TEXT.search(value) else str(value)
+    if value.isascii() and "\0" not in value:  # most text, told at once
+        return value
+    return _UNSAFE_TEXT.sub("\ufffd", value)
 
 
 def _identity(value: Any) -> Any:
@@ -65,12 +112,14 @@ def _binary(value: bytes | bytearray | memoryview) -> str:
     return "base64:" + base64.b64encode(bytes(value)).decode("ascii")
 
 
+_UNCHANGED: Final = frozenset({type(None), bool, int})
+
 # In the order in which subclasses are tried: a bool is an int, a datetime a date.
 _SCALARS: Final[Mapping[type, Callable[[Any], Any]]] = {
     type(None): _identity,
     bool: _identity,
     Enum: lambda value: jsonable(value.value),
-    str: _text,
+    str: lambda value: _text(str.__str__(value)),  # a subclass may return itself
     int: int,
     float: lambda value: value if math.isfinite(value) else None,
     Decimal: lambda value: format(value, "f") if value.is_finite() else None,
@@ -89,20 +138,24 @@ def _scalar_encoder(value: Any) -> Callable[[Any], Any] | None:
     return next((encode for kind, encode in _SCALARS.items() if isinstance(value, kind)), None)
 
 
+# Made once, as json.dumps makes one for each call. What jsonable gives has no circles.
+_WIRE: Final = json.JSONEncoder(check_circular=False, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+_CANONICAL: Final = json.JSONEncoder(check_circular=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
 def to_json(value: Any) -> str:
     """Encode for the wire: compact, UTF-8 text as it is, safe inside one SSE ``data:`` line."""
-    text = json.dumps(jsonable(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return _WIRE.encode(jsonable(value)).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def canonical_json(value: Any) -> str:
     """Encode for comparison and hashing: sorted keys, compact, ASCII. Equal values give equal text."""
-    return json.dumps(jsonable(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(jsonable(value))
 
 
-def _key(key: object, path: str) -> str:
+def _key(key: object) -> str:
     if isinstance(key, str):
-        return _text(key)
+        return _text(str.__str__(key))
     if isinstance(key, (int, uuid.UUID, date)) and not isinstance(key, bool):
         return str(key)
-    raise UnencodableError(f"{path}: {key!r} is not usable as an object key")
+    raise UnencodableError(f"{key!r} is not usable as an object key")

@@ -1,11 +1,15 @@
 import json
 import uuid
+from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import IntEnum
+from types import MappingProxyType
+from typing import NamedTuple
 
 import pytest
 from django.db.models import TextChoices
+from django.utils.safestring import mark_safe
 from django.utils.translation import gettext_lazy
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +36,11 @@ class Colour(TextChoices):
     RED = "r", "Red"
 
 
+class Span(NamedTuple):
+    first: date
+    last: date | None
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -53,6 +62,11 @@ class Colour(TextChoices):
         ({1: {2, 1}}, {"1": [1, 2]}),
         (("x",), ["x"]),
         (gettext_lazy("Yes"), "Yes"),
+        (mark_safe("<b>ä\x00</b>"), "<b>ä\ufffd</b>"),
+        (mark_safe("<b>"), "<b>"),
+        (MappingProxyType({mark_safe("b"): Decimal(1)}), {"b": "1"}),
+        (Counter("aab"), {"a": 2, "b": 1}),
+        (Span(date(2026, 1, 2), None), ["2026-01-02", None]),
     ],
 )
 def test_each_type_has_one_form(value: object, expected: object) -> None:
@@ -73,6 +87,10 @@ def test_what_has_no_form_is_named_with_its_place() -> None:
         jsonable({(1, 2): 3})
     with pytest.raises(UnencodableError, match="not usable as an object key"):
         jsonable({True: 3})
+    with pytest.raises(UnencodableError, match=r"^\$\[0\]\.a\[2\]: a type has no JSON form$"):
+        jsonable([{"a": ("x", {1}, int)}])
+    with pytest.raises(UnencodableError, match=r"^\$: a type has no JSON form$"):
+        jsonable(int)
 
 
 def test_nesting_is_bounded() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.encoding import jsonable
 from gm_chat.engine.events import ToolCall
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["Call", "CallIds", "assistant_message", "assistant_row", "model_json", "tool_message", "tool_row"]
+
+
+_MODEL: Final = json.JSONEncoder(check_circular=False, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ def tool_message(id: str, name: str, result: Any) -> Message:
 
 def model_json(value: Any) -> str:
     """JSON for a model's eyes: sorted keys, compact, letters as they are (escapes would cost tokens)."""
-    return json.dumps(jsonable(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _MODEL.encode(jsonable(value))
 
 
 def assistant_row(text: str, calls: Sequence[Call], *, provider: str, metadata: Mapping[str, Any]) -> StoredMessage:
