@@ -29,7 +29,7 @@ from gm_chat.plugin.specs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
     from gm_chat.plugin.context import Actor, TurnContext, TurnOutcome
     from gm_chat.plugin.protocols import AuditSink, ManagerSource, PermissionCheck
@@ -67,7 +67,7 @@ class PluginHost:
     stream_protocols: Mapping[str, StreamProtocolSpec]
     eval_datasets: tuple[str, ...]
     urls: Mapping[str, tuple[Any, ...]]
-    _judges: tuple[tuple[Origin, PermissionCheck], ...] = field(repr=False)
+    _judges: tuple[Callable[[Action, Actor, Mapping[str, Any]], Awaitable[Decision]], ...] = field(repr=False)
     _closed: str | None = field(repr=False)
     _calls: Mapping[str, tuple[HookCall, ...]] = field(repr=False)
 
@@ -110,7 +110,9 @@ class PluginHost:
             plugins=tuple(sorted((*selection.records, *loading.records), key=_display_order(reserved))),
             problems=tuple(problems),
             **_offers(collected),
-            _judges=checks.items,
+            _judges=tuple(
+                denying(origin, timed(PERMISSION_CHECK_SECONDS, check.check)) for origin, check in checks.items
+            ),
             _closed=_reason_to_deny(problems, loading.refused_hooks),
             _calls=calls,
         )
@@ -191,10 +193,7 @@ class PluginHost:
         """
         if self._closed is not None:
             return Decision.deny(self._closed)
-        asked = [
-            denying(origin, timed(PERMISSION_CHECK_SECONDS, check.check))(action, actor, context)
-            for origin, check in self._judges
-        ]
+        asked = [judge(action, actor, context) for judge in self._judges]
         # A single check, which is what most projects have, needs no task of its own.
         decisions = await asyncio.gather(*asked) if len(asked) > 1 else [await answer for answer in asked]
         denials = (decision for decision in decisions if decision.verdict is Verdict.DENY)
