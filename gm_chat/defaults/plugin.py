@@ -47,7 +47,7 @@ class CorePlugin:
         # Imported here, as above: it brings the ORM compiler.
         from gm_chat.managers.source import DjangoModelSource
 
-        yield DjangoModelSource()
+        yield DjangoModelSource(mutations=frozenset(self._settings["allowed_mutations"]))
 
     @hookimpl
     def gm_chat_permission_checks(self) -> Iterator[PermissionCheck]:

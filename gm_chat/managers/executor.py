@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from django.conf import settings
 from django.db import connections
 from django.db.models import Exists, ExpressionWrapper, F, Field, Model, OuterRef, QuerySet, Window
 from django.db.models.functions import DenseRank, RowNumber
@@ -25,8 +26,11 @@ from gm_chat.encoding import jsonable
 from gm_chat.managers.api import FieldType, Path, QueryPage, QueryPlan, RelationSelection, Selection
 from gm_chat.managers.deadline import guard
 from gm_chat.managers.rows import Link, Scope, link_of, pk_names
+from gm_chat.managers.statements import Matching
 
 if TYPE_CHECKING:
+    from django.db.models.expressions import OrderBy
+
     from gm_chat.managers.binding import Binding, ComputedField, RelationBinding
     from gm_chat.plugin import Actor
 
@@ -57,15 +61,21 @@ def _run(plan: QueryPlan, scope: Scope) -> QueryPage:
     matching = rows.filter(scope.condition(plan.where, plan.manager)) if plan.where.parts else rows
     level = _Level(scope, plan.manager, plan.selection)
     order = scope.order(plan.order, plan.manager)
-    wanted = matching.order_by(*order)[plan.offset : plan.offset + plan.limit + 1]
-    if plan.order and level.probes and _can_look_up_late(rows):
-        # The database computes a row's columns before it sorts: sort keys alone, then probe only the page's rows.
-        wanted = rows.filter(pk__in=wanted.values("pk")).order_by(*order)
-    page = level.fetch(wanted)
+    first, last = plan.offset, plan.offset + plan.limit + 1
+
+    def compose() -> QuerySet[Any]:
+        wanted = matching.order_by(*order)[first:last]
+        if plan.order and level.probes and _can_look_up_late(rows):
+            # The database computes a row's columns before it sorts: sort keys alone, then probe only the page's rows.
+            wanted = rows.filter(pk__in=wanted.values("pk")).order_by(*order)
+        return level.select(wanted)
+
+    found = Matching(matching)
+    page = found.page(_frame(level, order, first, last), compose)
     fetched = len(page)
     total = plan.offset + fetched
     if fetched > plan.limit or (fetched == 0 and plan.offset):
-        total = max(matching.count(), total if fetched else 0)
+        total = max(found.count(), total if fetched else 0)
     bounds = _Bounds(plan.nested_rows)
     data = level.assemble(page[: plan.limit], (), bounds)
     kept = _fitting(data, plan.max_bytes)
@@ -76,6 +86,21 @@ def _run(plan: QueryPlan, scope: Scope) -> QueryPage:
         truncated=kept < len(data),
         cut_lists=tuple(sorted(bounds.cuts)),
     )
+
+
+def _frame(level: _Level, order: Sequence[OrderBy | str], first: int, last: int) -> Hashable | None:
+    """All that makes a page's statement but for its conditions, if it is columns and numbers alone."""
+    columns, terms = level.columns, [_order_column(term) for term in order]
+    return None if columns is None or None in terms else (columns, *terms, first, last, settings.USE_TZ)
+
+
+def _order_column(term: OrderBy | str) -> Hashable | None:
+    if isinstance(term, str):
+        return term
+    if not isinstance(term.expression, F):  # a mask: it looks up what the actor may see
+        return None
+    column: Any = term.expression
+    return column.name, term.descending, term.nulls_last
 
 
 def _can_look_up_late(rows: QuerySet[Any]) -> bool:
@@ -147,6 +172,7 @@ class _Level:
         self._scope = scope
         self._positions: dict[str, int] = {}
         self._annotations: dict[str, Any] = {}
+        self._raw: dict[str, str] = {}
         self._shape = self._plan(selection, manager, prefix)
 
     @property
@@ -154,11 +180,17 @@ class _Level:
         """Whether the level asks a subselect about each of its rows."""
         return any(isinstance(item, Exists) for item in self._annotations.values())
 
-    def fetch(self, rows: QuerySet[Any]) -> list[tuple[Any, ...]]:
-        """Fetch the level's columns of ``rows`` in one statement."""
+    @property
+    def columns(self) -> Hashable | None:
+        """What :meth:`select` selects, to compare it; ``None`` where that is more than columns."""
+        is_plain = len(self._raw) == len(self._annotations)
+        return (*self._positions, *self._raw.items()) if is_plain else None
+
+    def select(self, rows: QuerySet[Any]) -> QuerySet[Any, tuple[Any, ...]]:
+        """The level's columns of ``rows``, in one statement."""
         if self._annotations:
             rows = rows.annotate(**self._annotations)
-        return list(rows.values_list(*self._positions))
+        return rows.values_list(*self._positions)
 
     def assemble(self, rows: Sequence[tuple[Any, ...]], path: Path, bounds: _Bounds) -> list[Row]:
         """Make objects of fetched rows, their to-many relations included."""
@@ -177,8 +209,9 @@ class _Level:
     def _column(self, column: str, kind: FieldType, source: Binding, query_name: str) -> tuple[int, Convert | None]:
         if kind == "decimal":
             # Past Django's converter, which makes a Decimal of every float that SQLite stores, at three times the cost.
-            raw = ExpressionWrapper(F(column), output_field=Field())
-            return self._annotated(raw), _decimal_text(source.model, query_name)
+            position = self._annotated(ExpressionWrapper(F(column), output_field=Field()))
+            self._raw[f"gm_chat_{len(self._raw)}"] = column
+            return position, _decimal_text(source.model, query_name)
         return self.position(column), _CONVERT.get(kind)
 
     def _plan(self, selection: Selection, manager: str, prefix: str) -> _Shape:
@@ -295,7 +328,7 @@ def _children(
         first = rows.annotate(**{_RANK: window}).filter(**{f"{_RANK}__lte": limit + 1})
         # By key: beside a condition on a window Django drops columns that stand twice, as part.id and its foreign key.
         rows = rows.filter(pk__in=first.values(*pk_names(link.model)))
-    fetched = many.level.fetch(rows.annotate(**{_PARENT: link.key()}).order_by(*many.order))
+    fetched = list(many.level.select(rows.annotate(**{_PARENT: link.key()}).order_by(*many.order)))
     if link.may_repeat:  # a through model with columns of its own may join the same two rows again
         places = (owner, *many.identity)
         fetched = list({tuple(row[place] for place in places): row for row in fetched}.values())

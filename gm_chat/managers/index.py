@@ -74,7 +74,11 @@ class SchemaIndex:
 
     def view(self, visibility: Visibility) -> MaskedView:
         """The index as an actor with these rights sees it. Cheap: equal fingerprints share one view."""
-        return self._views.get(self, visibility)
+        return self._views.get(visibility.fingerprint) or self._views.keep(MaskedView(self, visibility))
+
+    def kept_view(self, fingerprint: str) -> MaskedView | None:
+        """The view of that fingerprint, if it was asked for lately."""
+        return self._views.get(fingerprint)
 
 
 def _without_loose_ends(info: ManagerInfo, known: Mapping[str, ManagerInfo], notes: list[str]) -> ManagerInfo:
@@ -204,13 +208,16 @@ class _Views:
         self._lock = threading.Lock()
         self._views: OrderedDict[str, MaskedView] = OrderedDict()
 
-    def get(self, index: SchemaIndex, visibility: Visibility) -> MaskedView:
+    def get(self, fingerprint: str) -> MaskedView | None:
         with self._lock:
-            view = self._views.get(visibility.fingerprint)
-            if view is None:
-                view = self._views[visibility.fingerprint] = MaskedView(index, visibility)
-                if len(self._views) > VIEWS_KEPT:
-                    self._views.popitem(last=False)
-            else:
-                self._views.move_to_end(visibility.fingerprint)
+            view = self._views.get(fingerprint)
+            if view is not None:
+                self._views.move_to_end(fingerprint)
+            return view
+
+    def keep(self, view: MaskedView) -> MaskedView:
+        with self._lock:
+            view = self._views.setdefault(view.fingerprint, view)
+            if len(self._views) > VIEWS_KEPT:
+                self._views.popitem(last=False)
             return view

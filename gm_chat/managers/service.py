@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gm_chat.managers.api import Visibility
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from gm_chat.managers.api import ManagerView, MutationCall, QueryPage, QueryPlan
+    from gm_chat.managers.api import ManagerView, ManagerVisibility, MutationCall, QueryPage, QueryPlan
     from gm_chat.managers.index import SchemaIndex
     from gm_chat.plugin import Actor, ManagerSource
 
@@ -19,24 +20,34 @@ __all__ = ["DataService"]
 class DataService:
     """A :class:`~gm_chat.managers.api.ManagerService` in which each manager belongs to the source that describes it."""
 
-    def __init__(self, index: SchemaIndex, sources: Sequence[ManagerSource]) -> None:
-        """Take the index and the sources that it was built from."""
+    def __init__(
+        self, index: SchemaIndex, sources: Sequence[ManagerSource], mutations: Collection[str] | None = None
+    ) -> None:
+        """Take the index, the sources that it was built from, and the mutations that views show (``None``: all)."""
         self._index = index
+        self._mutations = None if mutations is None else frozenset(mutations)
         self._owned = [(source, frozenset(info.name for info in source.describe())) for source in sources]
         self._owner = {name: source for source, names in self._owned for name in names}
 
     async def view(self, actor: Actor) -> ManagerView:
         """The index masked by the actor's rights; actors with equal rights share one view."""
         parts = [(await source.visibility(actor), names) for source, names in self._owned]
-        if len(parts) == 1:
-            return self._index.view(parts[0][0])
-        rights = {
-            name: visible
-            for visibility, names in parts
-            for name, visible in visibility.managers.items()
-            if name in names
-        }
-        return self._index.view(Visibility("+".join(visibility.fingerprint for visibility, _ in parts), rights))
+        fingerprint = "+".join(visibility.fingerprint for visibility, _ in parts)
+        view = self._index.kept_view(fingerprint)
+        if view is None:
+            rights = {
+                name: self._narrowed(visible)
+                for visibility, names in parts
+                for name, visible in visibility.managers.items()
+                if name in names
+            }
+            view = self._index.view(Visibility(fingerprint, rights))
+        return view
+
+    def _narrowed(self, visible: ManagerVisibility) -> ManagerVisibility:
+        if self._mutations is None or visible.mutations <= self._mutations:
+            return visible
+        return replace(visible, mutations=visible.mutations & self._mutations)
 
     async def query(self, plan: QueryPlan, actor: Actor, *, deadline: float | None) -> QueryPage:
         """Run a plan on its manager's source."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from gm_chat.managers import registry
 from gm_chat.managers.executor import execute_plan
 from gm_chat.managers.mutations import execute_mutation
-from gm_chat.managers.visibility import visibility_of
+from gm_chat.managers.visibility import Rights, may_run
 from gm_chat.persistence.threads import run_db
 from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from gm_chat.managers.api import ManagerInfo, MutationCall, QueryPage, QueryPlan, Visibility
     from gm_chat.managers.binding import Binding
@@ -22,13 +22,20 @@ __all__ = ["DjangoModelSource"]
 
 
 class DjangoModelSource:
-    """Managers declared in ``chat_managers.py`` modules (or the given bindings). Each call is one hop to a thread."""
+    """Managers declared in ``chat_managers.py`` modules (or the given bindings). What may block hops to a thread."""
 
     name = "django"
 
-    def __init__(self, bindings: Mapping[str, Binding] | None = None) -> None:
-        """Serve ``bindings``, or what the registry holds at each call."""
+    def __init__(
+        self, bindings: Mapping[str, Binding] | None = None, *, mutations: Container[str] | None = None
+    ) -> None:
+        """Serve ``bindings``, or what the registry holds at each call.
+
+        ``mutations`` names those that the chat may run (``None``: all): no permission for any other is asked for.
+        """
         self._given = bindings
+        self._mutations = mutations
+        self._rights: Rights | None = None
 
     @property
     def bindings(self) -> Mapping[str, Binding]:
@@ -40,8 +47,11 @@ class DjangoModelSource:
         return [binding.info for binding in self.bindings.values()]
 
     async def visibility(self, actor: Actor) -> Visibility:
-        """The actor's rights, by Django's permissions."""
-        return await run_db(visibility_of, actor, self.bindings)
+        """The actor's rights, by Django's permissions; without a hop where nobody needs to be asked."""
+        bindings, rights = self.bindings, self._rights
+        if rights is None or rights.bindings is not bindings:
+            rights = self._rights = Rights(bindings, self._mutations)
+        return await run_db(rights.of, actor) if rights.asks(actor) else rights.of(actor)
 
     async def execute(self, plan: QueryPlan, actor: Actor, *, deadline: float | None) -> QueryPage:
         """Run a plan; see :func:`~gm_chat.managers.executor.execute_plan`."""
@@ -55,8 +65,6 @@ class DjangoModelSource:
 def _mutate(
     call: MutationCall, bindings: Mapping[str, Binding], actor: Actor, deadline: float | None
 ) -> dict[str, Any]:
-    name, manager = call.mutation.name, call.mutation.manager
-    rights = visibility_of(actor, bindings).managers.get(manager)
-    if rights is None or name not in rights.mutations:
-        raise ToolError("permission_denied", f"you may not run {name}")
+    if not may_run(call.mutation, actor, bindings):
+        raise ToolError("permission_denied", f"you may not run {call.mutation.name}")
     return execute_mutation(call, bindings, actor, deadline=deadline)

@@ -81,7 +81,7 @@ class Runtime:
     @cached_property
     def managers(self) -> ManagerService:
         """Reads and writes of application data, as a given actor."""
-        return DataService(self.index, self.host.manager_sources)
+        return DataService(self.index, self.host.manager_sources, self.settings.allowed_mutations)
 
     @cached_property
     def observer(self) -> TurnObserver:

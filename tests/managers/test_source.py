@@ -8,8 +8,8 @@ from django.contrib.auth.models import Permission
 from testproject.desk import actor_of
 from testproject.shop import models as shop
 
-from gm_chat.managers import registry
-from gm_chat.managers.api import ManagerInfo, QueryPlan, Selection, Visibility
+from gm_chat.managers import expose, registry
+from gm_chat.managers.api import ManagerInfo, ManagerVisibility, MutationInfo, QueryPlan, Selection, Visibility
 from gm_chat.managers.calls import build_call
 from gm_chat.managers.index import SchemaIndex
 from gm_chat.managers.service import DataService
@@ -99,3 +99,49 @@ async def test_one_source_needs_no_merging(user: Any) -> None:
     service = DataService(SchemaIndex.build(source.describe()), [source])
     view = await service.view(actor_of(user))
     assert view.fingerprint == (await source.visibility(actor_of(user))).fingerprint
+
+
+def finished(awaitable: Any) -> Any:
+    """The result of a coroutine that never waits."""
+    with pytest.raises(StopIteration) as stopped:
+        awaitable.send(None)
+    return stopped.value.value
+
+
+def test_what_needs_no_answer_needs_no_thread(user: Any) -> None:
+    with registry.using(expose(shop.Tag, public=True)) as bindings:
+        reading, writing = DjangoModelSource(bindings, mutations=()), DjangoModelSource(bindings)
+    assert set(finished(reading.visibility(actor_of(user))).managers) == {"TagManager"}
+    assert set(finished(writing.visibility(actor_of(None))).managers) == {"TagManager"}
+
+
+async def test_declarations_that_change_are_seen(user: Any) -> None:
+    source = DjangoModelSource()
+    for manager in (expose(shop.Tag, public=True), expose(shop.Material, public=True)):
+        with registry.using(manager):
+            assert list((await source.visibility(actor_of(user))).managers) == [manager.__name__]
+
+
+class Rooms:
+    """A source with mutations of its own, of which everybody may run each."""
+
+    name = "rooms"
+
+    def describe(self) -> list[ManagerInfo]:
+        mutations = [
+            MutationInfo(name=f"{verb}Room", manager="RoomManager", kind="custom") for verb in ("book", "free")
+        ]
+        return [ManagerInfo(name="RoomManager", description="", fields=(), mutations=tuple(mutations))]
+
+    async def visibility(self, actor: Any) -> Visibility:
+        rights = ManagerVisibility(frozenset(), frozenset(), frozenset({"bookRoom", "freeRoom"}))
+        return Visibility("rooms", {"RoomManager": rights})
+
+
+async def test_a_view_shows_the_mutations_that_the_chat_allows(user: Any) -> None:
+    sources: list[Any] = [DjangoModelSource(), Rooms()]
+    index = SchemaIndex.build(info for source in sources for info in source.describe())
+    view = await DataService(index, sources, ["createTag", "deleteTag", "bookRoom"]).view(actor_of(user))
+    assert [item.name for info in view for item in info.mutations] == ["bookRoom", "createTag"]
+    assert view.mutation("freeRoom") is None
+    assert "freeRoom" in index.mutations

@@ -4,11 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
+from django.core.exceptions import PermissionDenied
+from django.test import override_settings
 from testproject.shop import models as shop
 
 from gm_chat.managers import ModelManager, expose, registry
-from gm_chat.managers.visibility import visibility_of
+from gm_chat.managers.visibility import Rights, may_run, visibility_of
 from gm_chat.plugin import Actor
 
 pytestmark = pytest.mark.django_db
@@ -117,3 +120,123 @@ def test_rows_may_be_hidden_where_joining_rows_may() -> None:
     assert seen.managers["ProjectManager"].rows_may_be_hidden
     seen = visibility_of(actor(user("view_part", "view_tag")), bindings)
     assert not seen.managers["PartManager"].rows_may_be_hidden
+
+
+# --- who is asked, and what for ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def public() -> Any:
+    with registry.using(expose(shop.Material, public=True), expose(shop.Tag, public=True)) as bindings:
+        yield bindings
+
+
+def test_nobody_is_asked_about_public_managers_without_mutations(public: Any, django_assert_num_queries: Any) -> None:
+    rights, someone = Rights(public, mutations=()), actor(user())
+    with django_assert_num_queries(0):
+        assert not rights.asks(someone)
+        seen = rights.of(someone)
+    assert set(seen.managers) == set(public)
+    assert not any(item.mutations for item in seen.managers.values())
+    assert rights.of(Actor()) is seen
+
+
+def test_only_mutations_that_matter_are_asked_for(public: Any) -> None:
+    rights = Rights(public, mutations={"updateTag", "createMaterial"})
+    may = user("change_tag", "delete_tag", "change_material")
+    assert rights.asks(actor(may))
+    assert not rights.asks(Actor())
+    seen = rights.of(actor(may)).managers
+    assert {name: item.mutations for name, item in seen.items()} == {
+        "MaterialManager": frozenset(),
+        "TagManager": {"updateTag"},
+    }
+    assert rights.of(actor(user())).managers["TagManager"].mutations == frozenset()
+
+
+def test_answers_are_kept_and_not_askers() -> None:
+    """Equal rights give one value; a user who has lost a permission is seen to have lost it."""
+    rights = Rights(registry.bindings())
+    one, other = user("view_tag"), user("view_tag")
+    assert rights.of(actor(one)) is rights.of(actor(other))
+    one.user_permissions.clear()
+    assert "TagManager" not in rights.of(actor(User.objects.get(pk=one.pk))).managers
+    assert "TagManager" in rights.of(actor(other)).managers
+
+
+def test_superusers_are_taken_at_their_word(django_assert_num_queries: Any) -> None:
+    boss = actor(user(is_superuser=True))
+    with django_assert_num_queries(0):
+        assert set(visibility_of(boss, registry.bindings()).managers) == set(registry.bindings())
+
+
+class Even(ModelBackend):
+    """Grants what has an even number of letters, whatever the database says, and never talks about tags."""
+
+    def has_perm(self, user_obj: Any, perm: str, obj: Any = None) -> bool:
+        if perm.endswith("_tag"):
+            raise PermissionDenied
+        return len(perm) % 2 == 0
+
+
+class Listed(ModelBackend):
+    """Knows more permissions than it lists."""
+
+    def get_all_permissions(self, user_obj: Any, obj: Any = None) -> Any:
+        return {"shop.view_part"}
+
+
+class Lister:
+    """Lists permissions, and has no say in any."""
+
+    def get_all_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
+        return {"shop.view_supplier"}
+
+
+@pytest.mark.parametrize(
+    "backends",
+    [
+        ["django.contrib.auth.backends.ModelBackend"],
+        ["django.contrib.auth.backends.RemoteUserBackend", "django.contrib.auth.backends.ModelBackend"],
+        [f"{__name__}.Even"],
+        ["django.contrib.auth.backends.ModelBackend", f"{__name__}.Even"],
+        [f"{__name__}.Even", "django.contrib.auth.backends.ModelBackend"],
+        [f"{__name__}.Listed", "django.contrib.auth.backends.ModelBackend"],
+        [f"{__name__}.Lister", "django.contrib.auth.backends.ModelBackend"],
+    ],
+)
+@pytest.mark.parametrize("attributes", [{}, {"is_active": False}, {"is_superuser": True}])
+def test_rights_are_what_has_perm_says(backends: list[str], attributes: dict[str, bool]) -> None:
+    made = user("view_tag", "view_material", "change_material", **attributes)
+    with override_settings(AUTHENTICATION_BACKENDS=backends):
+        seen = visibility_of(actor(made), registry.bindings()).managers
+        judge = User.objects.get(pk=made.pk)
+        for name, binding in registry.bindings().items():
+            label, model = binding.model._meta.app_label, binding.model._meta.model_name
+            assert (name in seen) == (binding.info.public or judge.has_perm(f"{label}.view_{model}")), name
+            for item in binding.info.mutations:
+                verb = {"create": "add", "update": "change", "delete": "delete"}[item.kind]
+                may = name in seen and judge.has_perm(f"{label}.{verb}_{model}")
+                assert (name in seen and item.name in seen[name].mutations) == may, item.name
+                assert may_run(item, actor(judge), registry.bindings()) == may, item.name
+
+
+def test_a_projects_own_user_is_asked() -> None:
+    class Owner:
+        is_active = is_superuser = True
+
+        def has_perm(self, permission: str) -> bool:
+            return permission == "shop.view_tag"
+
+    owner = Actor(user_id="1", user=Owner())
+    assert set(visibility_of(owner, registry.bindings()).managers) == {"AnnouncementManager", "TagManager"}
+
+
+def test_nobody_may_run_what_is_not_declared() -> None:
+    boss, bindings = actor(user(is_superuser=True)), registry.bindings()
+    update = next(item for item in bindings["TagManager"].info.mutations if item.kind == "update")
+    assert may_run(update, boss, bindings)
+    assert may_run(replace(update, inputs=()), boss, bindings)  # as a narrowed view has it
+    assert not may_run(update, Actor(), bindings)
+    assert not may_run(replace(update, name="renameTag"), boss, bindings)
+    assert not may_run(replace(update, manager="PaymentManager"), boss, bindings)
