@@ -85,17 +85,22 @@ def _kept_in(connection: BaseDatabaseWrapper) -> dict[PreparedQuery, _Compiled]:
 
 
 def insert(alias: str, model: type[Model], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows of values by ``attname``, in one statement; what a row lacks gets its field's default."""
-    connection = connections[alias]
+    """Insert rows of values by ``attname``; what a row lacks gets its field's default.
+
+    In one statement, unless they have more values than the database takes at once.
+    """
+    connection, fields = connections[alias], _inserted(model)
+    size = max(connection.ops.bulk_batch_size(fields, rows), 1)
     with connection.cursor() as cursor:
-        cursor.execute(*_insertion(connection, model, rows))
+        for start in range(0, len(rows), size):
+            cursor.execute(*_insertion(connection, model, fields, rows[start : start + size]))
 
 
 def insert_one(alias: str, model: type[Model], row: Mapping[str, Any]) -> int:
     """Insert a row of a model whose key the database counts up; return its key."""
     connection, meta = connections[alias], model._meta
     key = str(meta.pk.column)
-    sql, parameters = _insertion(connection, model, [row])
+    sql, parameters = _insertion(connection, model, _inserted(model), [row])
     with connection.cursor() as cursor:
         if connection.features.can_return_columns_from_insert:
             cursor.execute(f"{sql} RETURNING {connection.ops.quote_name(key)}", parameters)
@@ -104,11 +109,14 @@ def insert_one(alias: str, model: type[Model], row: Mapping[str, Any]) -> int:
         return int(connection.ops.last_insert_id(cursor, meta.db_table, key))
 
 
+def _inserted(model: type[Model]) -> list[Any]:
+    return [field for field in model._meta.concrete_fields if field is not model._meta.auto_field]
+
+
 def _insertion(
-    connection: BaseDatabaseWrapper, model: type[Model], rows: Sequence[Mapping[str, Any]]
+    connection: BaseDatabaseWrapper, model: type[Model], fields: Sequence[Any], rows: Sequence[Mapping[str, Any]]
 ) -> tuple[str, list[Any]]:
-    meta, quote = model._meta, connection.ops.quote_name
-    fields: list[Any] = [field for field in meta.concrete_fields if field is not meta.auto_field]
+    quote = connection.ops.quote_name
     parameters = [
         field.get_db_prep_save(row[field.attname] if field.attname in row else field.get_default(), connection)
         for row in rows
@@ -117,7 +125,7 @@ def _insertion(
     columns = ", ".join([quote(field.column) for field in fields])
     places = ", ".join([f"({', '.join(['%s'] * len(fields))})"] * len(rows))
     # Into the text go the names of our own table and columns, quoted, and nothing else.
-    return f"INSERT INTO {quote(meta.db_table)} ({columns}) VALUES {places}", parameters  # noqa: S608
+    return f"INSERT INTO {quote(model._meta.db_table)} ({columns}) VALUES {places}", parameters  # noqa: S608
 
 
 def update(alias: str, model: type[Model], values: Mapping[str, Any], **where: Any) -> int:

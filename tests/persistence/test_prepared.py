@@ -127,6 +127,24 @@ class TestInsert:
         assert (mine["created"], mine["tool_args"]) == (now, JSON)
         assert ChatMessage.objects.using(alias).filter(tool_args__a__deep=[]).count() == 2
 
+    def test_more_than_the_database_takes_at_once_are_several_statements(
+        self, alias: str, turn: ChatTurn, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sent: list[str] = []
+
+        def wrapper(execute: Any, sql: str, *rest: Any) -> Any:
+            sent.append(sql)
+            return execute(sql, *rest)
+
+        rows = [message(turn, content=str(n)) for n in range(5)]
+        with connections[alias].execute_wrapper(wrapper):
+            insert(alias, ChatMessage, rows)
+            monkeypatch.setattr(connections[alias].ops, "bulk_batch_size", lambda *_: 2)
+            insert(alias, ChatMessage, rows)
+        assert [sql.count("(%s, ") for sql in sent] == [5, 2, 2, 1]
+        stored = ChatMessage.objects.using(alias).order_by("pk").values_list("content", flat=True)
+        assert list(stored) == ["0", "1", "2", "3", "4"] * 2
+
     def test_one_row_gives_its_key_also_where_inserts_return_no_columns(
         self, alias: str, turn: ChatTurn, monkeypatch: pytest.MonkeyPatch
     ) -> None:
