@@ -30,6 +30,7 @@ from gm_chat.settings import (
 from gm_chat.settings.environment import unknown_variables
 from gm_chat.settings.model import RateLimitSettings
 from gm_chat.wiring import get_runtime
+from gm_chat.wiring.provider import call_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -169,16 +170,16 @@ def _first_manager() -> str:
     )
 
 
-# --- E003, E004: providers --------------------------------------------------------------------------------------
+# --- E002 to E004: providers --------------------------------------------------------------------------------------
 
 
 def _providers(settings: ChatSettings, host: PluginHost) -> Iterator[checks.CheckMessage]:
     yield from _provider("provider", settings.provider, settings.provider_config, host)
-    if settings.planned.enabled:
-        for name in sorted({*settings.planned.roles.values()} & {*settings.provider_profiles}):
-            profile = settings.provider_profiles[name]
-            place = f"provider_profiles[{name!r}]"
-            yield from _provider(place, profile.provider, profile.provider_config, host)
+    used = {settings.fallback_profile, *(settings.planned.roles.values() if settings.planned.enabled else ())}
+    for name in sorted({*settings.provider_profiles} & used):
+        profile = settings.provider_profiles[name]
+        place = f"provider_profiles[{name!r}]"
+        yield from _provider(place, profile.provider, profile.provider_config, host)
 
 
 def _provider(place: str, provider: str, config: Mapping[str, Any], host: PluginHost) -> Iterator[checks.CheckMessage]:
@@ -186,15 +187,23 @@ def _provider(place: str, provider: str, config: Mapping[str, Any], host: Plugin
     if isinstance(spec, Failed):
         yield _unusable(place, provider, host, spec.error)
         return
-    check = spec.check
-    if check is not None and isinstance(outcome := attempt(lambda: check(plain(config))), Failed):
-        yield _unusable(place, provider, host, outcome.error, spec.required_extra)
+    check = spec.check or (lambda _: None)
+    outcome = attempt(lambda: (check(plain(config)), call_limits(config)))
+    match outcome:
+        case Failed(error=ValueError() as error):
+            yield checks.Error(
+                f"The chat's {place} {provider!r} cannot work as it is configured: {error}",
+                hint="docs/providers.md lists the keys of every provider.",
+                id="gm_chat.E002",
+            )
+        case Failed(error=error):
+            yield _unusable(place, provider, host, error, spec.required_extra)
 
 
 def _unusable(
     place: str, provider: str, host: PluginHost, error: BaseException, extra: str | None = None
 ) -> checks.CheckMessage:
-    """E003 where something must be installed, E004 for everything else, a misspelt path included."""
+    """E003 where something must be installed, E004 where it cannot be imported otherwise, a misspelt path included."""
     if not isinstance(error, ImportError):
         reason = error if isinstance(error, ChatConfigurationError) else f"{type(error).__name__}: {error}"
         return checks.Error(

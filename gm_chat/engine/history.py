@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.engine.messages import Call, CallIds, assistant_message, model_json, tool_message
@@ -22,7 +23,7 @@ from gm_chat.providers.base import Message
 if TYPE_CHECKING:
     from gm_chat.engine.ports import StoredMessage
 
-__all__ = ["INTERRUPTED", "to_messages", "window"]
+__all__ = ["INTERRUPTED", "addressed_to", "to_messages", "window"]
 
 INTERRUPTED: Final[Mapping[str, Any]] = {
     "error": {
@@ -42,6 +43,16 @@ def window(rows: Sequence[StoredMessage], max_messages: int) -> Sequence[StoredM
     if not starts:
         return []
     return rows[next((start for start in starts if len(rows) - start <= max_messages), starts[-1]) :]
+
+
+def addressed_to(provider: str, messages: Sequence[Message]) -> list[Message]:
+    """Take out of ``messages`` what is private to another provider than this one."""
+    return [message if message.provider in (None, provider) else _public(message) for message in messages]
+
+
+def _public(message: Message) -> Message:
+    calls = tuple(replace(call, metadata={}) for call in message.tool_calls)
+    return replace(message, tool_calls=calls, metadata={})
 
 
 def to_messages(rows: Sequence[StoredMessage], *, provider: str) -> list[Message]:

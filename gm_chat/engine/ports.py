@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from gm_chat.providers.base import TokenUsage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from datetime import datetime
 
     from gm_chat.engine.events import Error, Event, LoggedEvent
@@ -314,12 +314,18 @@ class TurnStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProviderHandle:
-    """A built provider for one turn. ``complete`` accepts options whatever the provider's capabilities are."""
+    """A built provider for one turn. ``complete`` accepts options whatever the provider's capabilities are.
+
+    ``max_retries``: how often a call that fails before its first event is made again. ``fallback`` builds the
+    provider that takes over when that was in vain.
+    """
 
     name: str
     complete: Callable[[list[Message], list[ToolDefinition], CallOptions], AsyncIterator[ChatEvent]]
     timeout_seconds: float = 60.0
     stream_timeout_seconds: float = 30.0
+    max_retries: int = 0
+    fallback: Callable[[], Awaitable[ProviderHandle]] | None = None
 
 
 class TurnObserver(Protocol):

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
+from gm_chat.engine.retry import open_stream
+from gm_chat.engine.streams import close_stream, next_event
 from gm_chat.providers.base import (
     CallOptions,
-    ChatEvent,
     DoneEvent,
     FinishReason,
     Message,
-    ProviderError,
-    ProviderIncompleteError,
-    ProviderTimeoutError,
     TextChunkEvent,
     TokenUsage,
     ToolCallEvent,
@@ -23,16 +19,12 @@ from gm_chat.providers.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from gm_chat.engine.ports import ProviderHandle
+    from gm_chat.engine.retry import FallBack
 
 __all__ = ["Completion", "stream_completion"]
-
-logger = logging.getLogger("gm_chat.engine")
-
-CLOSE_SECONDS: Final = 1.0
-"""How long a stream may take to close before it is abandoned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,21 +38,26 @@ class Completion:
 
 
 async def stream_completion(
-    handle: ProviderHandle, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: CallOptions
+    handle: ProviderHandle,
+    messages: Sequence[Message],
+    tools: Sequence[ToolDefinition],
+    options: CallOptions,
+    fall_back: FallBack | None = None,
 ) -> AsyncGenerator[TextChunkEvent | Completion, None]:
     """Call the provider; yield its text as it comes, then one :class:`Completion`.
 
     The first event must come within ``handle.timeout_seconds``, each later one within ``stream_timeout_seconds``
-    (:class:`ProviderTimeoutError`). A stream that ends without ``DoneEvent`` raises
-    :class:`ProviderIncompleteError`, so its tool calls never run; what follows ``DoneEvent`` is not read.
+    (:class:`~gm_chat.providers.base.ProviderTimeoutError`). Until the first one, failures are dealt with as
+    :mod:`gm_chat.engine.retry` says. A stream that ends without ``DoneEvent`` raises
+    :class:`~gm_chat.providers.base.ProviderIncompleteError`, so its tool calls never run; what follows ``DoneEvent``
+    is not read.
     """
-    stream = handle.complete(list(messages), list(tools), options)
+    opened = await open_stream(handle, messages, tools, options, fall_back)
+    stream, event = opened.stream, opened.first
+    name, seconds = opened.handle.name, opened.handle.stream_timeout_seconds
     calls: list[ToolCallEvent] = []
-    seconds, awaited = handle.timeout_seconds, "first event"
     try:
         while True:
-            event = await _next_event(stream, handle.name, seconds, awaited)
-            seconds, awaited = handle.stream_timeout_seconds, "next event"
             match event:
                 case TextChunkEvent(content=content):
                     if content:
@@ -70,36 +67,13 @@ async def stream_completion(
                 case DoneEvent():
                     yield Completion(
                         calls=tuple(calls),
-                        usage=event.usage,
+                        usage=event.usage if opened.is_counted else event.usage + TokenUsage(reported=False),
                         finish_reason=event.finish_reason,
                         metadata=event.metadata,
                     )
                     return
                 case _:
                     assert_never(event)
+            event = await next_event(stream, name, seconds, "next event")
     finally:
-        await _close(stream, handle.name)
-
-
-async def _next_event(stream: AsyncIterator[ChatEvent], name: str, seconds: float, awaited: str) -> ChatEvent:
-    try:
-        async with asyncio.timeout(seconds):
-            return await anext(stream)
-    except StopAsyncIteration:
-        raise ProviderIncompleteError(f"the stream of provider {name!r} ended without a DoneEvent") from None
-    except ProviderError:
-        raise
-    except TimeoutError as error:
-        raise ProviderTimeoutError(f"provider {name!r} sent no {awaited} within {seconds:g} s") from error
-
-
-async def _close(stream: AsyncIterator[ChatEvent], name: str) -> None:
-    """Close the stream if it can be closed. A failure to close must not replace what the call brought."""
-    aclose = getattr(stream, "aclose", None)
-    if aclose is None:
-        return
-    try:
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await aclose()
-    except Exception:
-        logger.warning("the stream of provider %r could not be closed", name, exc_info=True)
+        await close_stream(stream, name)

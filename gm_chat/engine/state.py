@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gm_chat.engine.confirmation import NOT_CONFIRMED, TurnPaused, question
@@ -13,6 +15,7 @@ from gm_chat.engine.failures import TurnStopped
 from gm_chat.engine.limits import Next, Outcome, TurnLimits, is_failed_round, next_step, refusal
 from gm_chat.engine.ports import Progress
 from gm_chat.engine.provider import Completion, stream_completion
+from gm_chat.engine.retry import is_mended_by_another
 from gm_chat.engine.shielding import to_the_end
 from gm_chat.providers.base import CallOptions, ProviderFilteredError, TextChunkEvent, TokenUsage
 
@@ -22,8 +25,11 @@ if TYPE_CHECKING:
     from gm_chat.engine.tools import Answer, Toolbox
     from gm_chat.engine.transcript import Transcript
     from gm_chat.plugin.context import TurnContext
+    from gm_chat.providers.base import ProviderError
 
 __all__ = ["WRITE_PATIENCE", "Loop", "TurnState"]
+
+logger = logging.getLogger("gm_chat.engine")
 
 WRITE_PATIENCE: Final = 5.0
 """Seconds that a write gets to come to its end when its turn is cancelled, so that its outcome is known."""
@@ -41,6 +47,8 @@ class TurnState:
     limits: TurnLimits
     may_pause: bool = False
     """Whether the user can be asked to approve a mutation."""
+    ends_at: float | None = None
+    """When the turn's time is over, by ``time.monotonic()``."""
     has_called: bool = False
     usage: TokenUsage = field(default_factory=TokenUsage)
     rounds: int = 0
@@ -75,7 +83,10 @@ class TurnState:
             raise TurnStopped("turn_limit")
         self.rounds += 1
         usage = TokenUsage(reported=False)
-        stream = stream_completion(self.provider, self.transcript.messages, self.tools.definitions, options)
+        options = self.in_time(options)
+        stream = stream_completion(
+            self.provider, self.transcript.messages, self.tools.definitions, options, self.fall_back
+        )
         try:
             async with aclosing(stream):
                 async for item in stream:
@@ -89,6 +100,28 @@ class TurnState:
             self.usage += usage
         if self.completion.finish_reason == "filtered" and not (self.completion.calls or self.transcript.round_text):
             raise ProviderFilteredError(f"provider {self.provider.name!r} ended with a content filter and no text")
+
+    def in_time(self, options: CallOptions) -> CallOptions:
+        """Add the seconds that are left of the turn, if its time is limited."""
+        if self.ends_at is None:
+            return options
+        return replace(options, deadline=max(0.0, self.ends_at - time.monotonic()))
+
+    async def fall_back(self, error: ProviderError) -> ProviderHandle | None:
+        """Go over to the fallback provider, for the rest of the turn, after a failure that it may mend."""
+        failed = self.provider
+        if failed.fallback is None or not is_mended_by_another(error):
+            return None
+        self.provider = await failed.fallback()
+        logger.warning(
+            "turn %s goes on with the fallback provider %r, as %r failed: %s",
+            self.context.turn_id,
+            self.provider.name,
+            failed.name,
+            error,
+        )
+        self.transcript.address(self.provider.name)
+        return self.provider
 
     def accept_calls(self) -> list[Call]:
         """End the round with the calls of :attr:`completion`, or stop the turn if they must not run."""

@@ -122,7 +122,9 @@ async def _complete(turn: TurnState, messages: Sequence[Message]) -> str:
     try:
         async with (
             asyncio.timeout(seconds),
-            aclosing(stream_completion(turn.provider, messages, (), CallOptions(deadline=seconds))) as stream,
+            aclosing(
+                stream_completion(turn.provider, messages, (), CallOptions(deadline=seconds), turn.fall_back)
+            ) as stream,
         ):
             async for item in stream:
                 match item:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gm_chat.engine.history import addressed_to
 from gm_chat.engine.messages import Call, CallIds, assistant_message, assistant_row, tool_message, tool_row
 from gm_chat.providers.base import Message
 
@@ -27,6 +28,11 @@ class Transcript:
         self._shown_as: dict[str, str] = {}
         self._text: list[str] = []
         self.has_text = False
+
+    def address(self, provider: str) -> None:
+        """Go on with another provider: it sees nothing that is private to the one before, and signs what follows."""
+        self._provider = provider
+        self._messages = addressed_to(provider, self._messages)
 
     def recall(self, messages: Sequence[Message]) -> None:
         """Put what tells of the time before the history between the prompt and everything else."""

@@ -82,6 +82,7 @@ class Turn:
         self.resumed_after: Final = len(self.log)
         """The ``seq`` of the pause before this part of the turn; 0 for a fresh one."""
         self._began = time.monotonic()
+        self._ends_at: float | None = None
         self._state: TurnState | None = None
         self._tools: Toolbox | None = None
 
@@ -119,7 +120,9 @@ class Turn:
         """
         ended_by: Exception | None = None
         allowed = self._services.settings.turn_timeout_seconds
-        limit = asyncio.timeout(None if allowed is None else max(0.0, allowed - self._earlier.seconds))
+        left = None if allowed is None else max(0.0, allowed - self._earlier.seconds)
+        limit = asyncio.timeout(left)
+        self._ends_at = None if left is None else time.monotonic() + left
         try:
             async with pulsing(self._services.store, self.log, heard), limit:
                 await self._work(loop)
@@ -183,6 +186,7 @@ class Turn:
             transcript=Transcript(messages, provider=provider.name),
             limits=TurnLimits.from_settings(services.settings),
             may_pause=self._may_pause,
+            ends_at=self._ends_at,
         )
         if self._word is not None:
             state.count_on(self._earlier)

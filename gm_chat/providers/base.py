@@ -16,6 +16,8 @@ attributes that the built-in ones share. Provider errors form one tree::
     ├── ProviderMalformedError       "malformed"        bytes that the wire format does not allow
     ├── ProviderIncompleteError      "incomplete"       the stream ended without its terminal marker
     └── ProviderTimeoutError         "timeout"          nothing came in time
+
+The host tries a call again, before its first event, if the error's ``retryable`` says so.
 """
 
 from __future__ import annotations
@@ -293,20 +295,25 @@ class ProviderError(Exception):
     """A provider could not complete a call.
 
     ``str(error)`` is for the operator and may quote the vendor; clients get a generic message for ``code``.
-    ``retry_after`` is in seconds, ``None`` when the vendor gave no usable hint.
+    ``retry_after`` is in seconds, ``None`` when the vendor gave no usable hint. ``retryable`` says whether the same
+    request may succeed a little later; each kind has its own answer, which one error may contradict.
     """
 
     code: ClassVar[str] = "unavailable"
+    retryable: bool = True
 
-    def __init__(self, detail: str, *, retry_after: float | None = None) -> None:
+    def __init__(self, detail: str, *, retry_after: float | None = None, retryable: bool | None = None) -> None:
         super().__init__(detail)
         self.retry_after = retry_after
+        if retryable is not None:
+            self.retryable = retryable
 
 
 class ProviderAuthenticationError(ProviderError):
     """The key is missing, wrong, or lacks the permission."""
 
     code = "authentication"
+    retryable = False
 
 
 class ProviderQuotaError(ProviderError):
@@ -325,24 +332,28 @@ class ProviderContextError(ProviderError):
     """The conversation does not fit the model's context window."""
 
     code = "context_too_long"
+    retryable = False
 
 
 class ProviderRefusedError(ProviderError):
     """The model refused to answer."""
 
     code = "refused"
+    retryable = False
 
 
 class ProviderFilteredError(ProviderError):
     """A content filter stopped the answer."""
 
     code = "filtered"
+    retryable = False
 
 
 class ProviderMalformedError(ProviderError):
     """The server sent what its wire format does not allow, or something ambiguous."""
 
     code = "malformed"
+    retryable = False
 
 
 class ProviderIncompleteError(ProviderError):
@@ -355,3 +366,4 @@ class ProviderTimeoutError(ProviderError, TimeoutError):
     """No event came within ``timeout_seconds`` or ``stream_timeout_seconds``."""
 
     code = "timeout"
+    retryable = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, get_args
 from urllib.parse import urlsplit
@@ -66,6 +67,18 @@ class ProviderConfig:
             cls.check_base_url(given["base_url"])
         cls.check(given)
         return cls(**given)
+
+    def check_key(self, *variables: str, own_server: str | None = None) -> None:
+        """Raise ``ValueError`` with the line to type if there is no key: neither here nor in the SDK's ``variables``.
+
+        A server of one's own, which ``base_url`` or the variable ``own_server`` names, may want none.
+        """
+        if self.api_key or self.base_url or any(map(os.environ.get, [*variables, *filter(None, [own_server])])):
+            return
+        raise ValueError(
+            f"there is no key. Type: export {variables[0]}=... (or set provider_config['api_key']); for a server of "
+            "your own that wants none, set provider_config['base_url']"
+        )
 
     @classmethod
     def check_base_url(cls, url: object) -> None:

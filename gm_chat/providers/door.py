@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["SDKDoor", "plugin_attribute"]
+__all__ = ["BrokenSDKError", "SDKDoor", "plugin_attribute"]
 
 
 def plugin_attribute(package: str, name: str, *, missing: type[ImportError], extra: str) -> Any:
@@ -29,10 +30,15 @@ def plugin_attribute(package: str, name: str, *, missing: type[ImportError], ext
     return getattr(module, name)
 
 
+class BrokenSDKError(RuntimeError):
+    """A vendor's SDK is installed, but it cannot be imported: another version than its plugin needs, a broken file."""
+
+
 class SDKDoor:
     """The module of a plugin that imports its vendor's SDK, opened by the first request or configuration check.
 
-    ``missing`` is raised when that import fails, with the line to type for ``extra``.
+    ``missing`` is raised when the SDK, or a package that it needs, is not installed, with the line to type for
+    ``extra``; :class:`BrokenSDKError` with the reason when the import fails otherwise.
     """
 
     def __init__(self, module: str, *, missing: type[ImportError], extra: str) -> None:
@@ -47,10 +53,15 @@ class SDKDoor:
             return self._opened
         try:
             module = importlib.import_module(self._module)
-        except ImportError as error:
-            raise self._missing(
-                f"the SDK cannot be imported ({error}). Install it with: pip install 'gm-chat[{self._extra}]'",
-                name=error.name,
+        except Exception as error:
+            if isinstance(error, ModuleNotFoundError) and _is_absent(error.name):
+                raise self._missing(
+                    f"the SDK cannot be imported ({error}). Install it with: pip install 'gm-chat[{self._extra}]'",
+                    name=error.name,
+                ) from error
+            raise BrokenSDKError(
+                f"the SDK is installed, but cannot be imported: {type(error).__name__}: {error}. "
+                f"Perhaps mended by: pip install --upgrade 'gm-chat[{self._extra}]'"
             ) from error
         self._opened = module
         return module
@@ -60,3 +71,9 @@ class SDKDoor:
         if self._opened is not None:
             return self._opened
         return await asyncio.to_thread(self.open)
+
+
+def _is_absent(module: str | None) -> bool:
+    """Whether not even the package of a module that was not found is there."""
+    package = (module or "").partition(".")[0]
+    return package != "" and importlib.util.find_spec(package) is None

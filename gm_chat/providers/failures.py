@@ -43,7 +43,8 @@ def error_for_status(status: int, detail: str, *, retry_after: float | None = No
     if status in (400, 422) and _TOO_LONG.search(detail):
         kind = ProviderContextError
     shown = detail if len(detail) <= _MAX_DETAIL else detail[:_MAX_DETAIL] + "…"
-    return kind(f"HTTP {status}: {shown}", retry_after=retry_after)
+    retryable = status >= 500 if kind is ProviderError else None  # the same bad request is as bad a second later
+    return kind(f"HTTP {status}: {shown}", retry_after=retry_after, retryable=retryable)
 
 
 def parse_retry_after(value: str | None, *, now: datetime | None = None) -> float | None:

@@ -49,6 +49,13 @@ class ChatConfigurationError(ValueError):
         )
 
     @classmethod
+    def unknown_fallback_profile(cls, name: str, hint: str) -> Self:
+        """``fallback_profile`` names no entry of ``provider_profiles``."""
+        return cls(
+            f"The chat setting 'fallback_profile' is {name!r}, which 'provider_profiles' does not define. {hint}"
+        )
+
+    @classmethod
     def invalid_planned_settings(cls, detail: str) -> Self:
         """``planned``, or the profiles that it uses, do not fit together."""
         return cls(f"The chat settings for planned turns are invalid: {detail}")

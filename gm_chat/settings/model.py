@@ -204,7 +204,7 @@ class AuditSettings(Section):
 
 
 class ProfileSettings(Section):
-    """A named provider for the roles of planned turns. It inherits nothing from the chat's own provider."""
+    """A named provider: a fallback, or for roles of planned turns. It inherits nothing from the chat's own provider."""
 
     provider: DottedPath
     provider_config: Config = Field(default_factory=lambda: SecretMapping({}))
@@ -244,6 +244,7 @@ class ChatSettings(Section):
     provider: DottedPath = "gm_chat.providers.OllamaProvider"
     provider_config: Config = Field(default_factory=lambda: SecretMapping({}))
     provider_profiles: Profiles = Field(default_factory=lambda: SecretMapping({}))
+    fallback_profile: Name | None = None
     planned: PlannedSettings = Field(default_factory=PlannedSettings)
     permission: Permission = None
     allowed_origins: Names | None = None
@@ -289,6 +290,14 @@ class ChatSettings(Section):
     def _confirmed_mutations_are_allowed(self) -> Self:
         if surplus := sorted(set(self.confirm_mutations) - set(self.allowed_mutations)):
             raise ChatConfigurationError.invalid_confirm_mutations(", ".join(surplus))
+        return self
+
+    @model_validator(mode="after")
+    def _fallback_is_a_profile(self) -> Self:
+        if self.fallback_profile is not None and self.fallback_profile not in self.provider_profiles:
+            raise ChatConfigurationError.unknown_fallback_profile(
+                self.fallback_profile, suggestion(self.fallback_profile, self.provider_profiles)
+            )
         return self
 
     @model_validator(mode="after")

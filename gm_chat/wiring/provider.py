@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.engine.ports import ProviderHandle
 from gm_chat.host.providers import resolve
 from gm_chat.persistence.threads import run_db
 from gm_chat.providers.base import CallOptions, ChatEvent, Message, Provider, ToolDefinition
+from gm_chat.providers.configuration import shown
 from gm_chat.settings import ChatConfigurationError, ChatSettings, plain
 
 if TYPE_CHECKING:
@@ -18,27 +21,36 @@ if TYPE_CHECKING:
     from gm_chat.host import PluginHost
     from gm_chat.plugin import ProviderSpec, TurnContext
 
-__all__ = ["DEFAULT_CANDIDATE", "build_provider"]
+__all__ = ["DEFAULT_CANDIDATE", "build_provider", "call_limits"]
 
 DEFAULT_CANDIDATE: Final = "default"
 """What ``gm_chat_select_provider`` sees for the settings' ``provider``, beside the names of the profiles."""
 
 TIMEOUT_SECONDS: Final = 60.0
 STREAM_TIMEOUT_SECONDS: Final = 30.0
+MAX_RETRIES: Final = 2
 
 
 async def build_provider(settings: ChatSettings, host: PluginHost, context: TurnContext) -> ProviderHandle:
     """Select by the plugins' hook, else take the settings' provider; build it off the event loop.
 
+    A profile that a plugin selects has no fallback: the plugin may have had its reasons to keep others out.
     Building may import a vendor's SDK, which takes up to two seconds the first time.
     """
     chosen = None
     if host.implementing("gm_chat_select_provider"):
         candidates = (DEFAULT_CANDIDATE, *(name for name in settings.provider_profiles if name != DEFAULT_CANDIDATE))
         chosen = await run_db(host.select_provider, context, candidates)
-    if chosen is None or chosen == DEFAULT_CANDIDATE:
-        return await asyncio.to_thread(_build, settings.provider, settings.provider_config, host, own=False)
-    profile = settings.provider_profiles[chosen]
+    if chosen is not None and chosen != DEFAULT_CANDIDATE:
+        return await _build_profile(settings, host, chosen)
+    handle = await asyncio.to_thread(_build, settings.provider, settings.provider_config, host, own=False)
+    if settings.fallback_profile is None:
+        return handle
+    return replace(handle, fallback=partial(_build_profile, settings, host, settings.fallback_profile))
+
+
+async def _build_profile(settings: ChatSettings, host: PluginHost, name: str) -> ProviderHandle:
+    profile = settings.provider_profiles[name]
     return await asyncio.to_thread(_build, profile.provider, profile.provider_config, host, own=True)
 
 
@@ -46,12 +58,24 @@ def _build(provider: str, config: Mapping[str, Any], host: PluginHost, *, own: b
     """Build from a profile's ``own`` configuration, or without arguments: the provider then reads the settings."""
     spec = resolve(provider, host)
     built = spec.build(plain(config) if own else None)
-    return ProviderHandle(
-        name=spec.name,
-        complete=_caller(spec, built),
-        timeout_seconds=_seconds(config, "timeout_seconds", TIMEOUT_SECONDS),
-        stream_timeout_seconds=_seconds(config, "stream_timeout_seconds", STREAM_TIMEOUT_SECONDS),
-    )
+    return ProviderHandle(name=spec.name, complete=_caller(spec, built), **call_limits(config))
+
+
+def call_limits(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what the host itself takes from a ``provider_config``, as fields of a :class:`ProviderHandle`.
+
+    Raises :class:`ChatConfigurationError` that names the key and what it takes.
+    """
+    retries = config.get("max_retries")
+    if retries is not None and (isinstance(retries, bool) or not isinstance(retries, int) or retries < 0):
+        raise ChatConfigurationError(
+            f"provider_config['max_retries'] is {shown(retries)}: expected a whole number, 0 or more"
+        )
+    return {
+        "timeout_seconds": _seconds(config, "timeout_seconds", TIMEOUT_SECONDS),
+        "stream_timeout_seconds": _seconds(config, "stream_timeout_seconds", STREAM_TIMEOUT_SECONDS),
+        "max_retries": MAX_RETRIES if retries is None else retries,
+    }
 
 
 def _caller(spec: ProviderSpec, provider: Provider) -> Any:
@@ -82,6 +106,8 @@ def _seconds(config: Mapping[str, Any], key: str, default: float) -> float:
     value = config.get(key)
     if value is None:
         return default
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise ChatConfigurationError(f"provider_config[{key!r}] is {value!r}; it must be a positive number of seconds")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ChatConfigurationError(
+            f"provider_config[{key!r}] is {shown(value)}: expected a number of seconds above 0"
+        )
     return float(value)

@@ -131,9 +131,25 @@ class TestProvider:
         found = run(chat={**CHAT, "provider": provider})["E003"]
         assert found.hint == f'python -m pip install "gm-chat[chat-{provider}]"'
 
+    def test_a_configuration_that_cannot_work_is_e002(self, run: Run) -> None:
+        found = run(EchoPlugin(check=refuse(ValueError("the base_url has no host"))))["E002"]
+        assert "'echo' cannot work as it is configured: the base_url has no host" in found.msg
+
+    @pytest.mark.parametrize(
+        ("config", "expected"),
+        [
+            ({"max_retries": -1}, "['max_retries'] is -1: expected a whole number, 0 or more"),
+            ({"max_retries": "2"}, "['max_retries'] is of type str"),
+            ({"timeout_seconds": 0}, "['timeout_seconds'] is 0: expected a number of seconds above 0"),
+            ({"stream_timeout_seconds": float("inf")}, "['stream_timeout_seconds'] is inf"),
+        ],
+    )
+    def test_so_is_one_that_the_host_cannot_read(self, run: Run, config: Any, expected: str) -> None:
+        assert expected in run(EchoPlugin(), chat={**CHAT, "provider_config": config})["E002"].msg
+
     def test_any_other_refusal_is_e004(self, run: Run) -> None:
-        found = run(EchoPlugin(check=refuse(ValueError("the base_url has no host"))))["E004"]
-        assert "ValueError: the base_url has no host" in found.msg
+        found = run(EchoPlugin(check=refuse(RuntimeError("the SDK is another's"))))["E004"]
+        assert "RuntimeError: the SDK is another's" in found.msg
         assert "Installed: echo." in str(found.hint)
 
     @pytest.mark.parametrize("provider", ["ecko", "no_such_package.Provider", "gm_chat.testing.NoProvider", "os.sep"])
@@ -167,6 +183,20 @@ class TestProvider:
         assert seen == [{}, {"model": "fast"}, {"model": "strong"}]
         run(EchoPlugin(check=seen.append), chat={**chat, "planned": {**planned, "enabled": False}})
         assert seen[3:] == [{}]
+
+    def test_so_is_the_fallback(self, run: Run) -> None:
+        seen: list[Any] = []
+        profiles: dict[str, Any] = {
+            name: {"provider": "echo", "provider_config": {"model": name}, "trust_group": "us"} for name in "ab"
+        }
+        chat = {**CHAT, "provider_profiles": profiles, "fallback_profile": "b"}
+        run(EchoPlugin(check=seen.append), chat=chat)
+        assert seen == [{}, {"model": "b"}]
+        profiles["b"]["provider"] = "nobody"
+        assert "provider_profiles['b'] 'nobody'" in run(EchoPlugin(), chat=chat)["E004"].msg
+        profiles["b"]["provider_config"] = {"max_retries": 0.5}
+        profiles["b"]["provider"] = "echo"
+        assert "provider_profiles['b'] 'echo'" in run(EchoPlugin(), chat=chat)["E002"].msg
 
 
 class TestPlugins:

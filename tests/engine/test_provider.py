@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from gm_chat.engine import provider as provider_module
+from gm_chat.engine import streams
 from gm_chat.engine.ports import ProviderHandle
 from gm_chat.engine.provider import Completion, stream_completion
 from gm_chat.providers.base import (
@@ -180,7 +180,7 @@ class BadlyClosed:
 async def test_a_failure_to_close_does_not_replace_the_answer(
     hangs: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(provider_module, "CLOSE_SECONDS", 0.01)
+    monkeypatch.setattr(streams, "CLOSE_SECONDS", 0.01)
     (completion,) = await collect(lambda *_: BadlyClosed(hangs=hangs))
     assert isinstance(completion, Completion)
     assert "stream of provider 'acme' could not be closed" in caplog.text

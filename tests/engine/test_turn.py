@@ -474,6 +474,20 @@ async def test_time_is_no_matter_unless_it_is_limited() -> None:
     assert (await play_turn(services, ["Hello."])).events[-1] == Done(TokenUsage(10, 5))
 
 
+@pytest.mark.parametrize("limit", [None, 30.0])
+async def test_a_provider_may_know_how_much_time_is_left(limit: float | None) -> None:
+    async def look(args: Mapping[str, Any], context: ToolContext) -> Any:
+        return {}
+
+    services = MemoryServices(tools=[tool(look)], settings=ChatSettings(turn_timeout_seconds=limit))
+    turn = await play_turn(services, [0.01, call("look")], ["Hello."])
+    left = [request.options.deadline for request in turn.requests]
+    if limit is None:
+        assert left == [None, None]
+    else:
+        assert limit > left[0] > left[1] > 0
+
+
 class BrokenObserver(Recorder):
     """Breaks its contract at one step, as a required audit sink may."""
 

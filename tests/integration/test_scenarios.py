@@ -36,9 +36,15 @@ Events = list[dict[str, Any]]
 CHAT: Final[Mapping[str, Any]] = {
     "enabled": True,
     "provider": "gm_chat.testing.ScriptedProvider",
+    "provider_config": {"max_retries": 0},
     "allowed_mutations": ["createMaterial", "createPart"],
     "confirm_mutations": ["createMaterial"],
     "resume_grace_seconds": 0,
+}
+RETRIED: Final = {"provider_config": {}}
+FALLBACK: Final = {
+    "provider_profiles": {"spare": {"provider": CHAT["provider"], "trust_group": "ours"}},
+    "fallback_profile": "spare",
 }
 LATER: Final = {"rate_limited"}
 """Codes that nothing raises yet."""
@@ -286,6 +292,8 @@ SCENARIOS: Final = [
     Scenario("the provider fails before", [[ProviderError("secret")]]),
     Scenario("the provider fails in the middle", [["One ", QUERY], ["Two ", ProviderError("secret")]]),
     Scenario("the provider says when to try again", [[ProviderError("secret", retry_after=7)]]),
+    Scenario("the provider does it then", [[ProviderError("secret", retry_after=0)], ["Now."]], settings=RETRIED),
+    Scenario("the fallback answers", [[ProviderError("secret")], ["Hello."]], settings=FALLBACK),
     Scenario("the provider ends without an end", [["One ", NO_DONE]]),
     Scenario("the provider is silent", [["One ", 60]], settings={"provider_config": {"stream_timeout_seconds": 0.2}}),
     Scenario("the provider does not begin", [[60]], settings={"provider_config": {"timeout_seconds": 0.2}}),

@@ -148,3 +148,18 @@ def test_the_common_configuration_names_what_is_wrong(given: Any, message: str) 
 
 def test_the_common_configuration_shows_no_secret() -> None:
     assert "secret" not in repr(Config.read({"api_key": "secret", "base_url": "http://me:secret@example.org"}))
+
+
+def test_a_key_is_configured_or_in_the_environment_or_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ACME_KEY", "ACME_TOKEN", "ACME_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ValueError, match=r"Type: export ACME_KEY=.*provider_config\['api_key'\]"):
+        Config().check_key("ACME_KEY", "ACME_TOKEN", own_server="ACME_URL")
+    Config(api_key="secret").check_key("ACME_KEY")
+    Config(base_url="http://127.0.0.1").check_key("ACME_KEY")
+    for name in ("ACME_TOKEN", "ACME_URL"):
+        monkeypatch.setenv(name, "x")
+        Config().check_key("ACME_KEY", "ACME_TOKEN", own_server="ACME_URL")
+        monkeypatch.setenv(name, "")
+    with pytest.raises(ValueError, match="there is no key"):
+        Config().check_key("ACME_KEY", "ACME_TOKEN", own_server="ACME_URL")

@@ -12,7 +12,7 @@ import pytest
 import gm_chat.providers
 from gm_chat.providers import ollama, openai
 from gm_chat.providers.base import BaseLLMProvider
-from gm_chat.providers.door import SDKDoor, plugin_attribute
+from gm_chat.providers.door import BrokenSDKError, SDKDoor, plugin_attribute
 
 DOORS = [
     ("OpenAIProvider", openai, "gm_chat_provider_openai", openai.OpenAIDependencyImportError, "chat-openai"),
@@ -101,11 +101,31 @@ async def test_a_door_to_an_sdk_imports_once_and_beside_the_loop(tmp_path, monke
     assert await door.aopen() is door.open() is module
 
 
-async def test_a_door_that_does_not_open_says_what_to_type(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "gm_chat_broken_sdk.py").write_text("from math import no_such_name\n")
+@pytest.mark.parametrize("missing", ["gm_chat_no_such_sdk", "gm_chat_no_such_sdk.types"])
+async def test_a_door_to_an_absent_sdk_says_what_to_type(missing, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gm_chat_absent_sdk.py").write_text(f"import {missing}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    door = SDKDoor("gm_chat_broken_sdk", missing=openai.OpenAIDependencyImportError, extra="chat-openai")
-    with pytest.raises(openai.OpenAIDependencyImportError, match=r"no_such_name.*pip install 'gm-chat\[chat-openai\]'"):
+    door = SDKDoor("gm_chat_absent_sdk", missing=openai.OpenAIDependencyImportError, extra="chat-openai")
+    with pytest.raises(openai.OpenAIDependencyImportError, match=r"no_such_sdk.*pip install 'gm-chat\[chat-openai\]'"):
         door.open()
     with pytest.raises(openai.OpenAIDependencyImportError):
+        await door.aopen()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("from math import no_such_name", "ImportError: cannot import name 'no_such_name'"),
+        ("import json.no_such_module", "ModuleNotFoundError: No module named 'json.no_such_module'"),
+        ("def broken(:", "SyntaxError"),
+        ("1 / 0", "ZeroDivisionError"),
+    ],
+)
+async def test_a_door_to_a_broken_sdk_says_why(code, reason, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gm_chat_broken_sdk.py").write_text(f"{code}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    door = SDKDoor("gm_chat_broken_sdk", missing=openai.OpenAIDependencyImportError, extra="chat-openai")
+    with pytest.raises(BrokenSDKError, match=rf"{reason}.*pip install --upgrade 'gm-chat\[chat-openai\]'"):
+        door.open()
+    with pytest.raises(BrokenSDKError):
         await door.aopen()

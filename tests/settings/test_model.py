@@ -36,6 +36,7 @@ def test_the_defaults_are_the_specification_s() -> None:
         "provider": "gm_chat.providers.OllamaProvider",
         "provider_config": {},
         "provider_profiles": {},
+        "fallback_profile": None,
         "planned": {
             "enabled": False,
             "catalog": None,
@@ -291,6 +292,14 @@ def test_only_allowed_mutations_can_need_a_confirmation() -> None:
     assert build(allowed_mutations=["a", "b"], confirm_mutations=["b"]).confirm_mutations == ("b",)
     expected = ChatConfigurationError.invalid_confirm_mutations("c, d")
     assert refusal(allowed_mutations=["a"], confirm_mutations=["d", "a", "c"]) == str(expected)
+
+
+def test_the_fallback_is_one_of_the_profiles() -> None:
+    assert build(provider_profiles=PROFILES, fallback_profile="cloud").fallback_profile == "cloud"
+    message = refusal(provider_profiles=PROFILES, fallback_profile="clout")
+    assert message == str(ChatConfigurationError.unknown_fallback_profile("clout", "Did you mean 'cloud'?"))
+    assert "There is none." in refusal(fallback_profile="cloud")
+    assert refusal(fallback_profile="").startswith('GM_CHAT["fallback_profile"]')
 
 
 def test_permission_is_a_callable_or_its_path() -> None:

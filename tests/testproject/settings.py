@@ -47,4 +47,9 @@ DATABASES: dict[str, dict[str, Any]] = {
 }
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
-GM_CHAT: dict[str, Any] = {"enabled": True, "provider": "gm_chat.testing.ScriptedProvider"}
+# A script has one round for each call: a failure must not use up the next one.
+GM_CHAT: dict[str, Any] = {
+    "enabled": True,
+    "provider": "gm_chat.testing.ScriptedProvider",
+    "provider_config": {"max_retries": 0},
+}

@@ -11,6 +11,12 @@ from gm_chat_provider_openai.config import OpenAIConfig
 from gm_chat.providers import base
 
 
+@pytest.fixture(autouse=True)
+def _nothing_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def chat_config(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The chat's ``provider_config``, as the composition root provides it."""
@@ -55,9 +61,18 @@ def test_an_unusable_configuration_names_the_key(config: dict[str, Any], message
         OpenAIProvider.check_configuration(config)
 
 
-def test_a_usable_configuration_passes() -> None:
-    OpenAIProvider.check_configuration({})
+def test_a_usable_configuration_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    OpenAIProvider.check_configuration({"api_key": "x"})
     OpenAIProvider.check_configuration({"base_url": "https://example.org/v1", "stream_timeout_seconds": 5})
+    for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.setenv(variable, "http://127.0.0.1")
+        OpenAIProvider.check_configuration({})
+        monkeypatch.delenv(variable)
+
+
+def test_openai_itself_wants_a_key() -> None:
+    with pytest.raises(ValueError, match=r"Type: export OPENAI_API_KEY=.*provider_config\['api_key'\].*'base_url'"):
+        OpenAIProvider.check_configuration({})
 
 
 def test_from_config_never_looks_at_the_settings(chat_config: dict[str, Any]) -> None:

@@ -41,10 +41,10 @@ class OpenAIProvider(BaseLLMProvider):
     def check_configuration(cls, config: Mapping[str, Any] | None = None) -> None:
         """Raise :class:`OpenAIDependencyImportError` without the SDK, ``ValueError`` for an unusable key.
 
-        A missing ``api_key`` is no error here: it may come from the environment of another process.
+        OpenAI itself wants an ``api_key``, here or in the environment; a server of one's own may want none.
         """
         _SDK.open()
-        OpenAIConfig.read(cls(config).provider_config)
+        OpenAIConfig.read(cls(config).provider_config).check_key("OPENAI_API_KEY", own_server="OPENAI_BASE_URL")
 
     def complete(
         self, messages: list[Message], tools: list[ToolDefinition], *, options: CallOptions | None = None

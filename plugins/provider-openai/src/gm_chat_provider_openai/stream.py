@@ -15,6 +15,7 @@ from gm_chat.providers.base import (
     ChatEvent,
     DoneEvent,
     FinishReason,
+    ProviderError,
     ProviderFilteredError,
     ProviderIncompleteError,
     ProviderMalformedError,
@@ -34,6 +35,7 @@ _FINISH: Final[Mapping[str, FinishReason]] = {
     "length": "length",
     "content_filter": "filtered",
 }
+_CUT: Final = frozenset({"length", "content_filter"})
 
 
 @dataclass(slots=True)
@@ -87,7 +89,8 @@ class StreamAssembler:
         self._refusal += text_of(delta.get("refusal"), "refusal")
         for fragment in array_of(delta.get("tool_calls"), "tool_calls"):
             self._feed_call(object_of(fragment, "a tool call"))
-        if choice.get("finish_reason"):
+        # Some gateways append a "stop" of their own, which must not hide that the answer was cut.
+        if choice.get("finish_reason") and self._finish_reason not in _CUT:
             self._finish_reason = str(choice["finish_reason"])
 
     def _feed_call(self, fragment: Mapping[str, Any]) -> None:
@@ -126,6 +129,10 @@ class StreamAssembler:
         if self._finish_reason is None:
             raise ProviderIncompleteError("the stream ended without a finish_reason")
         reason = _FINISH.get(self._finish_reason, "unknown")
+        if self._finish_reason == "error":
+            raise ProviderError("the server ended the answer with the finish_reason 'error', without saying which")
+        if "malformed" in self._finish_reason.lower():
+            raise ProviderMalformedError(f"the model's call was malformed (finish_reason {self._finish_reason!r})")
         if reason == "filtered" and not self._has_text:
             raise ProviderFilteredError("a content filter removed the answer (finish_reason 'content_filter')")
         if self._refusal:
