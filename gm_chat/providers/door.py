@@ -74,6 +74,12 @@ class SDKDoor:
 
 
 def _is_absent(module: str | None) -> bool:
-    """Whether not even the package of a module that was not found is there."""
-    package = (module or "").partition(".")[0]
-    return package != "" and importlib.util.find_spec(package) is None
+    """Whether not even the package of a module that was not found is there.
+
+    Several distributions share a namespace package, such as ``google``: then it is the package below it that counts.
+    """
+    package, _, rest = (module or "").partition(".")
+    spec = importlib.util.find_spec(package) if package else None
+    if spec is not None and spec.origin is None and rest:
+        spec = importlib.util.find_spec(f"{package}.{rest.partition('.')[0]}")
+    return package != "" and spec is None

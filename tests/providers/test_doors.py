@@ -101,9 +101,22 @@ async def test_a_door_to_an_sdk_imports_once_and_beside_the_loop(tmp_path, monke
     assert await door.aopen() is door.open() is module
 
 
-@pytest.mark.parametrize("missing", ["gm_chat_no_such_sdk", "gm_chat_no_such_sdk.types"])
-async def test_a_door_to_an_absent_sdk_says_what_to_type(missing, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "gm_chat_absent_sdk.py").write_text(f"import {missing}\n")
+@pytest.fixture
+def namespace(tmp_path) -> str:
+    """A package that several distributions share, as ``google`` is: this one is installed, others are not."""
+    (tmp_path / "gm_chat_namespace" / "another").mkdir(parents=True)
+    (tmp_path / "gm_chat_namespace" / "another" / "__init__.py").touch()
+    return "gm_chat_namespace"
+
+
+@pytest.mark.parametrize(
+    "missing",
+    ["gm_chat_no_such_sdk", "gm_chat_no_such_sdk.types", "{}.no_such_sdk", "{}.no_such_sdk.types"],
+)
+async def test_a_door_to_an_absent_sdk_says_what_to_type(
+    missing, namespace, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gm_chat_absent_sdk.py").write_text(f"import {missing.format(namespace)}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     door = SDKDoor("gm_chat_absent_sdk", missing=openai.OpenAIDependencyImportError, extra="chat-openai")
     with pytest.raises(openai.OpenAIDependencyImportError, match=r"no_such_sdk.*pip install 'gm-chat\[chat-openai\]'"):
@@ -117,11 +130,14 @@ async def test_a_door_to_an_absent_sdk_says_what_to_type(missing, tmp_path, monk
     [
         ("from math import no_such_name", "ImportError: cannot import name 'no_such_name'"),
         ("import json.no_such_module", "ModuleNotFoundError: No module named 'json.no_such_module'"),
+        ("import gm_chat_namespace.another.no_such_module", "ModuleNotFoundError: No module named 'gm_chat_namespace"),
         ("def broken(:", "SyntaxError"),
         ("1 / 0", "ZeroDivisionError"),
     ],
 )
-async def test_a_door_to_a_broken_sdk_says_why(code, reason, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_door_to_a_broken_sdk_says_why(
+    code, reason, namespace, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "gm_chat_broken_sdk.py").write_text(f"{code}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     door = SDKDoor("gm_chat_broken_sdk", missing=openai.OpenAIDependencyImportError, extra="chat-openai")
