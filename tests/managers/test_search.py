@@ -95,6 +95,18 @@ def test_only_visible_managers_and_members_count() -> None:
     assert found("owning branch", Supplier=frozenset({"belongs_to"})) == ["SupplierManager"]
 
 
+def test_a_typo_finds_its_word_among_many_like_it() -> None:
+    """Hidden words take no place among the few that a typo is compared with, and more of them change nothing."""
+    alike = [manager(f"Invo{first}{second}eManager") for first in "abcdefghij" for second in "bcdfghklmn"]
+    infos = [*alike, manager("InvoiceManager")]
+    everything: dict[str, frozenset[str] | None] = {info.name: None for info in infos}
+    index = SearchIndex(infos)
+    assert index.rank("invoiice", everything)[0] == "InvoiceManager"
+    alone = SearchIndex(infos[-1:])
+    for typo in ("invoise", "invozze", "invoibe", "voice"):
+        assert index.rank(typo, {"InvoiceManager": None}) == alone.rank(typo, {"InvoiceManager": None}), typo
+
+
 def test_the_number_of_answers_is_limited() -> None:
     assert len(INDEX.rank("number quantity", EVERYTHING, limit=2)) == 2
     assert INDEX.rank("number", EVERYTHING, limit=0) == []
