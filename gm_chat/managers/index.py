@@ -10,8 +10,9 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import is_
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from gm_chat.managers.paths import find_paths, hubs_of
 from gm_chat.managers.search import SearchIndex
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["DuplicateNameError", "MaskedView", "SchemaIndex"]
+
+T = TypeVar("T")
 
 VIEWS_KEPT: Final = 256
 """How many masks an index keeps: one for each set of rights that is in use."""
@@ -74,7 +77,8 @@ class SchemaIndex:
 
     def view(self, visibility: Visibility) -> MaskedView:
         """The index as an actor with these rights sees it. Cheap: equal fingerprints share one view."""
-        return self._views.get(visibility.fingerprint) or self._views.keep(MaskedView(self, visibility))
+        view = self._views.get(visibility.fingerprint)
+        return self._views.keep(MaskedView(self, visibility)) if view is None else view
 
     def kept_view(self, fingerprint: str) -> MaskedView | None:
         """The view of that fingerprint, if it was asked for lately."""
@@ -97,19 +101,27 @@ def _narrow(
     targets: Container[str],
     mutations: Collection[str] | None = None,
 ) -> ManagerInfo:
-    """Keep the named members and mutations (``None``: all), relations and inputs only towards ``targets``."""
-    kept_fields = tuple(item for item in info.fields if item.name in fields)
-    kept_relations = tuple(
-        item for item in info.relations if item.target in targets and (relations is None or item.name in relations)
-    )
-    hidden = _names(info.fields, info.relations) - _names(kept_fields, kept_relations)
-    kept_mutations = [
-        narrowed
-        for item in info.mutations
-        if mutations is None or item.name in mutations
-        if (narrowed := _narrow_inputs(item, hidden, targets)) is not None
-    ]
-    return replace(info, fields=kept_fields, relations=kept_relations, mutations=tuple(kept_mutations))
+    """Keep the named members and mutations (``None``: all), relations and inputs only towards ``targets``.
+
+    What is kept whole is the very same object.
+    """
+    kept_fields = _kept(info.fields, [item for item in info.fields if item.name in fields])
+    shown = [item for item in info.relations if item.target in targets]
+    kept_relations = _kept(info.relations, [item for item in shown if relations is None or item.name in relations])
+    allowed = [item for item in info.mutations if mutations is None or item.name in mutations]
+    if allowed:
+        hidden = _names(info.fields, info.relations) - _names(kept_fields, kept_relations)
+        narrowed = [_narrow_inputs(item, hidden, targets) for item in allowed]
+        allowed = [item for item in narrowed if item is not None]
+    kept_mutations = _kept(info.mutations, allowed)
+    if kept_fields is info.fields and kept_relations is info.relations and kept_mutations is info.mutations:
+        return info
+    return replace(info, fields=kept_fields, relations=kept_relations, mutations=kept_mutations)
+
+
+def _kept(whole: tuple[T, ...], items: Sequence[T]) -> tuple[T, ...]:
+    """The items as a tuple: the very same one if nothing was left out or changed."""
+    return whole if len(items) == len(whole) and all(map(is_, items, whole)) else tuple(items)
 
 
 def _names(fields: Iterable[FieldInfo], relations: Iterable[RelationInfo]) -> frozenset[str]:
@@ -169,15 +181,14 @@ class MaskedView:
     def _mask(self, name: str) -> ManagerInfo:
         masked = self._masked.get(name)
         if masked is None:
-            info, rights = self._index.managers[name], self._rights[name]
-            narrowed = _narrow(
-                info,
+            rights = self._rights[name]
+            masked = self._masked[name] = _narrow(
+                self._index.managers[name],
                 fields=rights.fields,
                 relations=rights.relations,
                 mutations=rights.mutations,
                 targets=self._rights,
             )
-            masked = self._masked[name] = info if narrowed == info else narrowed
         return masked
 
     @cached_property
@@ -194,8 +205,8 @@ class MaskedView:
         members: dict[str, frozenset[str] | None] = {}
         for name in self._rights:
             whole, masked = self._index.managers[name], self._mask(name)
-            shown = _names(masked.fields, masked.relations)
-            members[name] = None if len(shown) == len(whole.fields) + len(whole.relations) else shown
+            is_whole = masked.fields is whole.fields and masked.relations is whole.relations
+            members[name] = None if is_whole else _names(masked.fields, masked.relations)
         return members
 
 
