@@ -184,7 +184,8 @@ class CallOptions:
     """What one call may ask of a provider that declares the capability of the same name.
 
     ``tool_choice``: "none" asks for an answer in words; the tools are still passed, the adapter decides whether its
-    wire format needs them. ``response_format``: a JSON Schema for the text. ``deadline``: seconds left for the call.
+    wire format needs them. ``response_format``: a JSON Schema for the text. ``deadline``: the seconds that are left
+    of the turn; ``None`` if its time is not limited.
     """
 
     tool_choice: ToolChoice = "auto"
@@ -253,6 +254,8 @@ def set_default_config_source(source: Callable[[], Mapping[str, Any]]) -> None:
 class BaseLLMProvider:
     """Configuration shared by the built-in providers; deriving from it is optional.
 
+    An instance serves one turn and is never closed: what must be, such as a client with its connections, belongs into
+    a :class:`~gm_chat.providers.pool.ClientPool`.
     Built without arguments a provider reads the chat's ``provider_config``; :meth:`from_config` takes exactly the
     mapping it is given, ``{}`` included, and never looks at the settings.
     """
@@ -286,9 +289,6 @@ class BaseLLMProvider:
     ) -> AsyncIterator[ChatEvent]:
         """Stream one completion. ``options`` holds only what :attr:`capabilities` declares."""
         raise TypeError(f"{type(self).__name__} does not define complete(messages, tools)")
-
-    async def aclose(self) -> None:
-        """Release what this instance alone holds; pooled clients stay open."""
 
 
 class ProviderError(Exception):

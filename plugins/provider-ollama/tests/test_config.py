@@ -18,7 +18,7 @@ from gm_chat.providers.ollama import OllamaBaseUrlError
         ("model", "gemma4:e4b"),
         ("base_url", "http://127.0.0.1:11434"),
         ("timeout_seconds", 60),
-        ("num_ctx", None),
+        ("num_ctx", 16_384),
     ],
 )
 def test_the_defaults_of_the_specification(key: str, default: object) -> None:
@@ -41,7 +41,7 @@ def test_an_empty_value_is_the_default(nothing: object) -> None:
         ({"timeout_seconds": True}, "is True"),
         ({"timeout_seconds": "60"}, "is of type str: expected a number"),  # which may be the key, in the wrong place
         ({"num_ctx": "8192"}, "is of type str: expected a whole number"),
-        ({"num_ctx": 0}, "is 0: expected a whole number of tokens, 1 or more"),
+        ({"num_ctx": -1}, "is -1: expected a whole number of tokens, 0 or more"),
         ({"num_ctx": True}, "is True"),
         ({"num_ctx": 4096.0}, "is 4096.0"),
     ],

@@ -80,8 +80,10 @@ class TestOllama(ProviderContract):
             await collect(provider, options=CallOptions(response_format=schema))
         assert server.requests[0].json()["format"] == schema
 
-    @pytest.mark.parametrize(("config", "sent"), [({}, None), ({"num_ctx": 16384}, {"num_ctx": 16384})])
-    async def test_the_context_window_is_sent_if_it_is_configured(self, config: Any, sent: Any) -> None:
+    @pytest.mark.parametrize(
+        ("config", "sent"), [({}, {"num_ctx": 16384}), ({"num_ctx": 9000}, {"num_ctx": 9000}), ({"num_ctx": 0}, None)]
+    )
+    async def test_the_context_window_is_sent(self, config: Any, sent: Any) -> None:
         async with self.serving(self.replying(self.text), **config) as (server, provider):
             await collect(provider)
         assert server.requests[0].json().get("options") == sent

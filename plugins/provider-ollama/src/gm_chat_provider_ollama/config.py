@@ -19,13 +19,13 @@ __all__ = ["OllamaConfig"]
 class OllamaConfig(ProviderConfig):
     """Validated configuration. (Specification: "Provider adapters".)
 
-    ``num_ctx``: the context window in tokens; ``None`` leaves it to the server, whose default is small and cuts
-    silently.
+    ``num_ctx``: the context window in tokens. 0 leaves it to the server, whose own is 4,096 on most machines: too few
+    for tools and a few results, and what exceeds it is cut silently.
     """
 
     model: str = "gemma4:e4b"
     base_url: str = "http://127.0.0.1:11434"
-    num_ctx: int | None = None
+    num_ctx: int = 16_384
 
     @classmethod
     def check_base_url(cls, url: object) -> None:
@@ -36,4 +36,4 @@ class OllamaConfig(ProviderConfig):
     @classmethod
     def check(cls, given: Mapping[str, Any]) -> None:
         """Check ``num_ctx``."""
-        check_count(given, "num_ctx", of="tokens")
+        check_count(given, "num_ctx", of="tokens", minimum=0)

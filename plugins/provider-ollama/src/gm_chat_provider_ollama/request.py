@@ -40,7 +40,7 @@ def build_request(
         ]
     if options.response_format is not None:
         body["format"] = dict(options.response_format)
-    settings = {"num_ctx": config.num_ctx, "temperature": config.temperature}
+    settings = {"num_ctx": config.num_ctx or None, "temperature": config.temperature}
     if given := {name: value for name, value in settings.items() if value is not None}:
         body["options"] = given
     return body

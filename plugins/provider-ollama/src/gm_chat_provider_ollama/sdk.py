@@ -18,6 +18,7 @@ from gm_chat.providers.connections import ConnectionWatch
 from gm_chat.providers.failures import error_for_status, parse_retry_after
 from gm_chat.providers.pool import ClientPool
 from gm_chat_provider_ollama.stream import LineDecoder
+from gm_chat_provider_ollama.window import warn_if_cut
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -97,6 +98,8 @@ async def stream_objects(config: OllamaConfig, body: Mapping[str, Any]) -> Async
                 started = True
                 if value.get("error"):
                     raise ProviderError(f"Ollama reports: {value['error']}")
+                if value.get("done") is True:
+                    warn_if_cut(config, body, value)
                 yield value
     except httpx.TimeoutException as error:
         raise ProviderTimeoutError(f"nothing came from the server for {config.timeout_seconds:g} s") from error

@@ -171,7 +171,9 @@ def _sdk_error(error: OpenAIError, config: OpenAIConfig) -> ProviderError:
     kind = _BY_CODE.get(code) or _BY_CODE.get(error.type or "")
     if isinstance(error, APIStatusError):
         hint = parse_retry_after(error.response.headers.get("retry-after"))
-        return kind(detail, retry_after=hint) if kind else error_for_status(error.status_code, detail, retry_after=hint)
+        if kind is None:
+            return error_for_status(error.status_code, detail, retry_after=hint)
+        return kind(detail, retry_after=hint, retryable=False if code == "insufficient_quota" else None)
     if kind is None and code.isdigit():
         return error_for_status(int(code), detail)
     return (kind or ProviderError)(detail)
