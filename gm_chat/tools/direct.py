@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from gm_chat.plugin import ToolContext, ToolDefinition, ToolSpec
 from gm_chat.tools.arguments import checked
 from gm_chat.tools.query import query_properties, run_query
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gm_chat.managers.api import ManagerInfo, ManagerView
 
@@ -22,9 +23,16 @@ _UNUSABLE: Final = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_NAMES: Final = 60
 
 
-def direct_tools(view: ManagerView) -> list[ToolSpec]:
-    """One query tool for each manager of the view, in the view's order."""
-    return [_tool(info) for info in view]
+_made: Final[WeakKeyDictionary[ManagerView, Sequence[ToolSpec]]] = WeakKeyDictionary()
+"""The tools of each view that is in use: actors with equal rights share it."""
+
+
+def direct_tools(view: ManagerView) -> Sequence[ToolSpec]:
+    """One query tool for each manager of the view, in the view's order; the same ones each time."""
+    tools = _made.get(view)
+    if tools is None:
+        tools = _made[view] = tuple(_tool(info) for info in view)
+    return tools
 
 
 def tool_name(manager: str) -> str:

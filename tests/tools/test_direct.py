@@ -43,6 +43,12 @@ def test_one_tool_for_each_visible_manager() -> None:
         assert word in part.definition.description
 
 
+def test_a_view_has_the_same_tools_in_each_turn() -> None:
+    view, other = whole_view(), whole_view()
+    assert direct_tools(view) is direct_tools(view)
+    assert direct_tools(other) is not direct_tools(view)
+
+
 def test_they_run_as_query_does(context_for: Callable[..., ToolContext]) -> None:
     context = context_for("staff")
     tool: Any = next(spec for spec in direct_tools(whole_view()) if spec.definition.name == "query_TagManager")
