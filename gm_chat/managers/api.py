@@ -274,7 +274,7 @@ class ManagerView(Protocol):
         ...
 
     def mutation(self, name: str) -> MutationInfo | None:
-        """The mutation of that exact name, or ``None``: unknown, not the actor's to run, or not allowed in this chat."""
+        """The mutation of that exact name; ``None`` if unknown, not the actor's to run or not allowed in this chat."""
         ...
 
     def search(self, query: str, *, limit: int = 10) -> Sequence[ManagerInfo]:
