@@ -7,10 +7,11 @@ that made it harmless, so the adapter hands it on with an error and the host tel
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
-__all__ = ["CUT_OFF", "decode_arguments", "strict_json"]
+__all__ = ["CUT_OFF", "decode_arguments", "finite", "refuse_constant", "strict_json"]
 
 CUT_OFF: Final = (
     "cut off: the output limit was reached before the arguments were complete, so the call was not run; "
@@ -45,7 +46,7 @@ def decode_arguments(raw: object, *, cut: bool = False) -> tuple[Mapping[str, An
 def strict_json(text: str) -> Any:
     """Return the value that ``text`` is; raise ``ValueError`` for what is not JSON, NaN and doubled keys included."""
     try:
-        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_object)
+        return json.loads(text, parse_constant=refuse_constant, parse_float=finite, object_pairs_hook=_object)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -59,8 +60,17 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """Read NaN or Infinity, for the ``parse_constant`` of :func:`json.loads`: raise ``ValueError``."""
     raise ValueError(f"{name} is not a JSON value")
+
+
+def finite(digits: str) -> float:
+    """Read a number, for the ``parse_float`` of :func:`json.loads`; raise ``ValueError`` for one that overflows."""
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits[:80]} is too large a number")
+    return number
 
 
 def _not_an_object(value: object) -> str:

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 
-__all__ = ["ClientPool"]
+__all__ = ["ClientPool", "open_clients"]
 
 Client = TypeVar("Client")
 
@@ -37,6 +38,7 @@ class ClientPool(Generic[Client]):
         self._close = close
         self._loops: dict[asyncio.AbstractEventLoop, _LoopClients[Client]] = {}
         self._lock = threading.Lock()
+        _POOLS.add(self)
 
     async def get(self, key: Hashable, make: Callable[[], Client]) -> Client:
         """Return the running loop's client for ``key``, made by ``make()`` at first use."""
@@ -52,6 +54,10 @@ class ClientPool(Generic[Client]):
             mine.clients[key] = make()
         return mine.clients[key]
 
+    def __len__(self) -> int:
+        """How many clients it holds, of all loops."""
+        return sum(len(loop.clients) for loop in list(self._loops.values()))
+
     async def _guard(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
         try:
             yield
@@ -60,3 +66,11 @@ class ClientPool(Generic[Client]):
                 mine = self._loops.pop(loop, None)
             for client in mine.clients.values() if mine else ():
                 await self._close(client)
+
+
+_POOLS: Final[weakref.WeakSet[ClientPool[Any]]] = weakref.WeakSet()
+
+
+def open_clients() -> int:
+    """How many clients all pools of this process hold: for tests and monitoring."""
+    return sum(map(len, list(_POOLS)))

@@ -9,12 +9,37 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from _pytest.terminal import TerminalReporter
+
     from gm_chat.host import PluginHost
 
 # Gives the ready tests the explanations that pytest adds to a failing `assert`; imports nothing.
-pytest.register_assert_rewrite("gm_chat.testing.hook_contracts", "gm_chat.testing.contract")
+pytest.register_assert_rewrite("gm_chat.testing.hook_contracts", "gm_chat.testing.provider_contract")
 
 __all__ = ["inline_database", "make_host"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of :mod:`gm_chat.testing.wire_table`."""
+    parser.getgroup("gm_chat").addoption(
+        "--wire-table", action="store_true", help="end with a table: wire cases, providers and results"
+    )
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
+    """Print the table."""
+    if not config.getoption("--wire-table"):
+        return
+    from gm_chat.testing.wire_table import wire_table  # lazy: see the module's docstring
+
+    outcomes = [
+        (report.nodeid, outcome)
+        for outcome in ("passed", "failed", "error", "skipped")
+        for report in terminalreporter.getreports(outcome)
+    ]
+    terminalreporter.section("wire cases")
+    for line in wire_table(outcomes) or ["no wire case was run"]:
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture

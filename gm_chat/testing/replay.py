@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
 
+from gm_chat.testing.client_end import ClientEnd
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
@@ -34,9 +36,10 @@ __all__ = ["ReplayServer", "ReplayedRequest", "Reply"]
 class Reply:
     """What to answer one request with. Positions are byte offsets into ``body``.
 
-    ``cuts``: where the body is split into separately sent pieces. ``stall_at``: send up to there, then stay silent
-    until the client goes away (or the server is closed). ``drop_at``: send up to there, then break the connection.
-    ``hang_up``: close the connection without a byte, as a server does with one that was idle too long.
+    ``cuts``: where the body is split into pieces, each of which is sent when a client in the same process has read
+    the one before. ``stall_at``: send up to there, then stay silent until the client goes away (or the server is
+    closed). ``drop_at``: send up to there, then break the connection. ``hang_up``: close the connection without a
+    byte, as a server does with one that was idle too long.
     """
 
     body: bytes = b""
@@ -99,7 +102,7 @@ class ReplayServer:
         self._connections = 0
         self._handlers: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
-        self._asked = asyncio.Event()
+        self._asked = asyncio.Condition()
 
     @property
     def url(self) -> str:
@@ -113,11 +116,11 @@ class ReplayServer:
         """Answer requests for ``path`` (without its query) with ``replies`` in turn; the last one repeats."""
         self._replies[path] = deque(replies)
 
-    async def wait_for_request(self, *, within: float) -> ReplayedRequest:
-        """Return the first request as soon as it has come, ``TimeoutError`` if it does not."""
-        async with asyncio.timeout(within):
-            await self._asked.wait()
-        return self.requests[0]
+    async def wait_for_request(self, *, within: float, number: int = 1) -> ReplayedRequest:
+        """Return a request, counted from 1, as soon as it has come; ``TimeoutError`` if it does not."""
+        async with asyncio.timeout(within), self._asked:
+            await self._asked.wait_for(lambda: len(self.requests) >= number)
+        return self.requests[number - 1]
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
@@ -142,27 +145,31 @@ class ReplayServer:
             task.add_done_callback(self._handlers.discard)
         self._connections += 1
         number = self._connections
+        client = ClientEnd(writer.get_extra_info("peername")[:2])
         try:
             # A client may go away at any moment: that is what many of these tests are about.
             with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                while await self._serve_one(reader, writer, number):
+                while await self._serve_one(reader, writer, number, client):
                     pass
         finally:
             writer.close()
             with suppress(ConnectionError, asyncio.CancelledError):
                 await writer.wait_closed()
 
-    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> bool:
+    async def _serve_one(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int, client: ClientEnd
+    ) -> bool:
         """Answer one request; return whether the connection can serve another."""
         request = await _read_request(reader, number)
-        self.requests.append(request)
-        self._asked.set()
+        async with self._asked:
+            self.requests.append(request)
+            self._asked.notify_all()
         reply = self._next_reply(request.path)
         if reply.hang_up:
             return False
         watcher = asyncio.ensure_future(_watch(reader, request))
         try:
-            complete = await _send(writer, reply, watcher)
+            complete = await _send(writer, reply, watcher, client)
         except ConnectionError:
             request.note_close()
             return False
@@ -212,19 +219,21 @@ async def _watch(reader: asyncio.StreamReader, request: ReplayedRequest) -> None
     request.note_close()
 
 
-async def _send(writer: asyncio.StreamWriter, reply: Reply, watcher: asyncio.Future[None]) -> bool:
+async def _send(writer: asyncio.StreamWriter, reply: Reply, watcher: asyncio.Future[None], client: ClientEnd) -> bool:
     """Send all but the end of a reply; return false if it stalled or was dropped instead."""
-    writer.write(_head(reply))
+    head = _head(reply)
     for piece in reply.pieces():
-        writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        writer.write(b"%b%x\r\n%b\r\n" % (head, len(piece), piece))
         await writer.drain()
+        head = b""
         if reply.cuts:
-            await asyncio.sleep(0.001)  # lets the client read this piece before the next one arrives
+            await client.has_read()
+    writer.write(head)
     if reply.stall_at is not None:
         await watcher
         return False
     if reply.drop_at is not None:
-        await asyncio.sleep(0.02)  # lets the client read what was sent: an abort may overtake it
+        await client.has_read()  # an abort may overtake what was sent
         writer.transport.abort()
         return False
     return True

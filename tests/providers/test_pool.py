@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from gm_chat.providers.pool import ClientPool
+from gm_chat.providers.pool import ClientPool, open_clients
 
 
 class Client:
@@ -28,6 +28,18 @@ async def test_one_client_for_each_configuration(pool) -> None:
     first = await pool.get(("a", 1), Client)
     assert await pool.get(("a", 1), Client) is first
     assert await pool.get(("a", 2), Client) is not first
+
+
+def test_the_clients_of_all_pools_and_loops_are_counted(pool) -> None:
+    async def main(other: ClientPool[Client]) -> int:
+        for key in ("a", "b"):
+            await pool.get(key, Client)
+        await other.get("a", Client)
+        return open_clients() - before
+
+    before = open_clients()
+    assert asyncio.run(main(ClientPool(Client.close))) == 3
+    assert open_clients() == before
 
 
 def test_a_client_is_closed_in_its_own_loop_when_that_ends(pool) -> None:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+
+from gm_chat.providers.base import ProviderError, ProviderIncompleteError
+from gm_chat.providers.pool import ClientPool
+from gm_chat.testing.wire_cases import WireCase
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -105,6 +112,17 @@ class HoldsTheConnection(Unbroken):
             yield event
 
 
+class ReportsNoErrors(Unbroken):
+    async def complete(self, messages: Any, tools: Any) -> Any:
+        from gm_chat.providers.base import DoneEvent, ProviderError
+
+        try:
+            async for event in self.inner.complete(messages, tools):
+                yield event
+        except ProviderError:
+            yield DoneEvent(finish_reason="stop")
+
+
 class SendsEmptyTools(Unbroken):
     async def complete(self, messages: Any, tools: Any) -> Any:
         from gm_chat.providers.base import ToolDefinition
@@ -148,7 +166,104 @@ async def test_a_broken_adapter_does_not_pass(acme: ModuleType, adapter: Any, te
     with pytest.raises((AssertionError, RuntimeError, TimeoutError, pytest.fail.Exception)):
         await getattr(Contract(), test)(*args)
     assert time.monotonic() - start < 5
+    await release()
+
+
+async def release() -> None:
     for kept in HoldsTheConnection.kept:
         await kept.aclose()
     HoldsTheConnection.kept.clear()
     await asyncio.sleep(0)
+
+
+async def test_an_adapter_that_takes_each_read_for_whole_lines_does_not_pass(acme: ModuleType) -> None:
+    import httpx
+    from acme_chat import wire  # written by the fixture
+
+    async def lines(base_url: str, body: Any, seconds: float) -> Any:
+        client = await wire.POOL.get(seconds, lambda: httpx.AsyncClient(timeout=seconds))
+        async with client.stream("POST", f"{base_url}/stream", json=body) as response:
+            async for piece in response.aiter_bytes():
+                for line in piece.decode(errors="replace").splitlines():
+                    with suppress(ValueError):
+                        yield json.loads(line)
+
+    contract = acme.TestAcme()
+    await contract.test_bytes_may_be_cut_anywhere("text", 3)
+    wire.lines = lines
+    await contract.test_a_recording_gives_its_meaning("text")
+    with pytest.raises((AssertionError, ProviderIncompleteError)):
+        await contract.test_bytes_may_be_cut_anywhere("text", 2)
+
+
+class NewClients(ClientPool[Any]):
+    """Makes a client for each call, and closes them with the loop only."""
+
+    async def get(self, key: Any, make: Any) -> Any:
+        return await super().get(object(), make)
+
+
+def test_an_adapter_that_makes_a_client_for_each_call_leaks(acme: ModuleType) -> None:
+    import httpx
+    from acme_chat import wire  # written by the fixture
+
+    class Contract(acme.TestAcme):  # type: ignore[name-defined, misc]  # a class that a fixture wrote
+        turns = 24
+
+    Contract().test_turns_leave_nothing_behind()
+    wire.POOL = NewClients(httpx.AsyncClient.aclose)
+    with pytest.raises(AssertionError, match="clients"):
+        Contract().test_turns_leave_nothing_behind()
+
+
+CASE = WireCase(
+    name="no-end", body=b'{"text": "Hi"}\n', content_type="application/x-ndjson", text="Hi", failure=(ProviderError,)
+)
+
+
+@pytest.mark.parametrize("changes", [{"text": "Ho"}, {"failure": (ProviderIncompleteError,), "retry_after": (1, 2)}])
+async def test_a_wire_case_says_what_must_come_out(acme: ModuleType, changes: dict[str, Any]) -> None:
+    right = replace(CASE, failure=(ProviderIncompleteError,))
+    await acme.TestAcme().test_a_wire_case(right)
+    with pytest.raises(AssertionError):
+        await acme.TestAcme().test_a_wire_case(replace(right, **changes))
+    with pytest.raises(AssertionError):  # another kind of error than the exact one
+        await acme.TestAcme().test_a_wire_case(CASE)
+
+
+async def test_a_wire_case_without_its_error_does_not_pass(acme: ModuleType) -> None:
+    class Contract(acme.TestAcme):  # type: ignore[name-defined, misc]  # a class that a fixture wrote
+        def build(self, url: str, **config: Any) -> Any:
+            return ReportsNoErrors(super().build(url, **config))
+
+    with pytest.raises(pytest.fail.Exception, match="ended normally"):
+        await Contract().test_a_wire_case(CASE)
+
+
+CALL = b'{"call": {"id": "c1", "name": "query", "arguments": "{}"}}\n'
+
+
+@pytest.mark.parametrize(
+    ("returns", "passes"),
+    [
+        ([{"id": "c1", "name": "query"}], True),
+        ([{"calls": [{"name": "query"}]}], True),
+        ([["query"]], False),
+        ([{"id": "c1", "signature": "x"}], False),
+    ],
+)
+async def test_a_wire_case_says_what_must_go_back(acme: ModuleType, returns: Any, passes: bool) -> None:
+    case = WireCase(
+        name="signature-returns",
+        body=CALL + acme.END,
+        calls=[("query", {})],
+        finish="tool_calls",
+        usage=None,
+        returns=returns,
+    )
+    test = acme.TestAcme().test_a_wire_case(case)
+    if passes:
+        await test
+    else:
+        with pytest.raises(AssertionError, match="is not in"):
+            await test

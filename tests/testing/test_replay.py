@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -96,6 +98,51 @@ async def test_pieces_arrive_one_by_one() -> None:
             await reader.readuntil(b"\r\n\r\n")
             pieces = [await chunk(reader) for _ in range(4)]
     assert pieces == [body[:2], body[2:3], body[3:], b""]
+
+
+async def reads(server: ReplayServer, *, slow: bool = False) -> list[bytes]:
+    """What each read of a client gave, up to the end of the reply, without the head and the chunks' sizes."""
+    async with connected(server) as (reader, writer):
+        writer.write(post())
+        seen: list[bytes] = []
+        while not seen or not seen[-1].endswith(b"0\r\n\r\n"):
+            seen.append(await reader.read(65536))
+            for _ in range(30 if slow else 0):
+                await asyncio.sleep(0)
+    return [re.sub(rb"(?s)^HTTP.*?\r\n\r\n|[0-9a-f]+\r\n|\r\n", b"", read) for read in seen]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+async def test_no_two_pieces_come_in_one_read(slow: bool) -> None:
+    body = "Löß 🎉!".encode()  # without what could be taken for a chunk's size
+    async with ReplayServer() as server:
+        for cut in range(1, len(body)):
+            server.reply("/chat", Reply(body, cuts=(cut,)))
+            first, second, *end = await reads(server, slow=slow)
+            assert (first, b"".join([second, *end])) == (body[:cut], body[cut:])
+
+
+async def test_a_client_of_another_process_gets_the_pieces_too() -> None:
+    code = "import sys, urllib.request as u; sys.stdout.buffer.write(u.urlopen(u.Request(sys.argv[1], b'{}')).read())"
+    async with ReplayServer() as server:
+        server.reply("/chat", Reply(b"12345678", cuts=(1, 2, 7)))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", code, f"{server.url}/chat", stdout=asyncio.subprocess.PIPE
+        )
+        output, _ = await process.communicate()
+    assert output == b"12345678"
+
+
+async def test_the_server_is_not_held_by_a_client_that_reads_nothing() -> None:
+    async with ReplayServer() as server:
+        server.reply("/chat", Reply(b"1" * 1000, cuts=(1,)))
+        async with connected(server) as (reader, writer):
+            writer.transport.pause_reading()
+            writer.write(post())
+            await server.wait_for_request(within=1.0)
+            await asyncio.sleep(0.05)
+            writer.transport.resume_reading()
+            assert (await whole(reader))[1] == b"1" * 1000
 
 
 @pytest.mark.parametrize("position", [0, 4])

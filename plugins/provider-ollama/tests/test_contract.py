@@ -23,6 +23,7 @@ def recorded(name: str) -> bytes:
 
 class TestOllama(ProviderContract):
     path: ClassVar[str] = "/api/chat"
+    wire_format: ClassVar[str | None] = "ollama-ndjson"
     content_type: ClassVar[str] = "application/x-ndjson"
     terminal: ClassVar[bytes] = b'"done":true'
     error_body: ClassVar[bytes] = b'{"error": "not today"}'

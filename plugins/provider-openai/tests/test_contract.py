@@ -32,28 +32,24 @@ def plain(value: Any) -> Any:
 
 class TestOpenAI(ProviderContract):
     path: ClassVar[str] = "/v1/chat/completions"
+    wire_format: ClassVar[str | None] = "openai-sse"
     terminal: ClassVar[bytes] = b'"finish_reason":"'
-    text: ClassVar[Recording] = Recording(
-        recorded("text"), text="Grüßes 🎉 aus Köln", usage=TokenUsage(29, 9, cached_tokens=14)
-    )
+    text: ClassVar[Recording] = Recording(recorded("text"), text="Größe 🎉", usage=TokenUsage(32, 6, cached_tokens=14))
     tool_call: ClassVar[Recording] = Recording(
         recorded("tool_call"),
-        calls=[("query", {"manager": "PartManager", "fields": ["name"]})],
-        usage=TokenUsage(191, 28, cached_tokens=8),
+        calls=[("query", {"manager": "Part"})],
+        usage=TokenUsage(158, 20, cached_tokens=8),
     )
     parallel_calls: ClassVar[Recording] = Recording(
         recorded("parallel_calls"),
-        calls=[
-            ("query", {"manager": "PartManager", "fields": ["name"]}),
-            ("query", {"manager": "SupplierManager", "fields": ["name"]}),
-        ],
-        usage=TokenUsage(198, 56, cached_tokens=170),
+        calls=[("query", {"manager": "Part"}), ("query", {"manager": "Order"})],
+        usage=TokenUsage(245, 40),
     )
     cut_off: ClassVar[Recording | None] = Recording(
         recorded("cut_off"),
         calls=[("query", {})],
         errors=["cut off"],
-        usage=TokenUsage(191, 18, cached_tokens=170),
+        usage=TokenUsage(158, 12, cached_tokens=145),
     )
 
     def build(self, url: str, **config: Any) -> Provider:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from gm_chat.providers.arguments import decode_arguments
+from gm_chat.providers.arguments import decode_arguments, finite, refuse_constant
 from gm_chat.providers.base import (
     ChatEvent,
     DoneEvent,
@@ -52,7 +52,7 @@ class LineDecoder:
 
     def _decode(self, line: bytes) -> Mapping[str, Any]:
         try:
-            value = json.loads(line)
+            value = json.loads(line, parse_constant=refuse_constant, parse_float=finite)
         except (ValueError, RecursionError) as error:
             raise ProviderMalformedError(f"a line of the stream is not JSON ({error}): {line[:80]!r}") from error
         if not isinstance(value, Mapping):
