@@ -1,0 +1,231 @@
+"""The one module that imports the Anthropic SDK: its clients, its event stream, its errors."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import httpx2
+from anthropic import (
+    AnthropicError,
+    APIConnectionError,
+    APIStatusError,
+    APITimeoutError,
+    AsyncAnthropic,
+    AsyncStream,
+    DefaultAsyncHttpxClient,
+    transform_schema,
+)
+
+from gm_chat.providers.base import (
+    ProviderAuthenticationError,
+    ProviderError,
+    ProviderIncompleteError,
+    ProviderMalformedError,
+    ProviderTimeoutError,
+)
+from gm_chat.providers.connections import ConnectionWatch
+from gm_chat.providers.failures import parse_retry_after
+from gm_chat.providers.pool import ClientPool
+from gm_chat_provider_anthropic.errors import describe, error_of
+from gm_chat_provider_anthropic.recovery import LASTING, without, without_refused
+
+if TYPE_CHECKING:
+    from anthropic.types.message_create_params import MessageCreateParamsStreaming
+
+    from gm_chat_provider_anthropic.config import AnthropicConfig
+
+__all__ = ["stream_objects"]
+
+logger = logging.getLogger("gm_chat.providers.anthropic")
+
+NO_KEY: Final = "not-needed"
+"""Sent to a server of one's own when no key is configured: the SDK insists on one, such servers ignore it."""
+
+WITH_TEMPERATURE: Final = {"anthropic-version": "2023-06-01"}
+"""The last version of the API that has a temperature."""
+
+LINGER_SECONDS: Final = 0.25
+"""How long to wait for the end of the response after the end of the message: some gateways hold it back."""
+
+
+@dataclass(slots=True)
+class _Session:
+    client: AsyncAnthropic
+    refused: set[str] = field(default_factory=set)
+    """What of a request this model at this server does not take."""
+
+
+async def _close(session: _Session) -> None:
+    await session.client.close()
+
+
+_POOL: Final[ClientPool[_Session]] = ClientPool(_close)
+
+
+_TLS: Final = httpx2.create_ssl_context()
+"""One for the process: reading the certificates takes 25 ms, all else about a client next to nothing."""
+
+
+def _new_session(config: AnthropicConfig) -> _Session:
+    client = AsyncAnthropic(
+        api_key=config.api_key,
+        base_url=config.base_url,
+        timeout=config.timeout_seconds,
+        max_retries=0,  # the host retries, once, with the turn's deadline in view
+        default_headers=None if config.temperature is None else WITH_TEMPERATURE,
+        http_client=DefaultAsyncHttpxClient(verify=_TLS, event_hooks={"request": [_watch]}),
+    )
+    named = {name.lower() for name in client.default_headers}
+    if client.credentials is None and named.isdisjoint({"authorization", "x-api-key"}):
+        if not (config.base_url or os.environ.get("ANTHROPIC_BASE_URL")):
+            raise ProviderAuthenticationError(
+                "there is no key: set provider_config['api_key'], or ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN in the "
+                "environment"
+            )
+        client.api_key = NO_KEY
+    return _Session(client)
+
+
+async def _watch(request: httpx2.Request) -> None:
+    request.extensions["trace"] = ConnectionWatch()
+
+
+async def stream_objects(config: AnthropicConfig, body: MessageCreateParamsStreaming) -> AsyncGenerator[object]:
+    """Post ``body`` and yield the JSON objects of the event stream as they come, up to the message's end.
+
+    Every failure is a :class:`ProviderError`. Closing the generator closes the connection at once.
+    """
+    started = False
+    try:
+        session = await _POOL.get(config, lambda: _new_session(config))
+        async with await _open(session, _payload(config, body)) as stream:
+            started = True
+            kind = stream.response.headers.get("content-type", "")
+            if "html" in kind:
+                raise ProviderIncompleteError(
+                    f"the server answered with a page ({kind}) instead of a stream: is base_url right, does a proxy "
+                    "or a login stand before it?"
+                )
+            async with aclosing(_values(stream, _secrets(config))) as values:
+                async for value in values:
+                    yield value
+    except (APITimeoutError, httpx2.TimeoutException) as error:
+        raise ProviderTimeoutError(f"nothing came from the server for {config.timeout_seconds:g} s") from error
+    except (APIConnectionError, httpx2.HTTPError) as error:
+        cause = error.__cause__ or error
+        if started:
+            raise ProviderIncompleteError(f"the connection broke in the middle of the stream: {cause}") from error
+        raise ProviderError(f"cannot reach {error.request.url.copy_with(userinfo=b'', query=None)}: {cause}") from error
+    except APIStatusError as error:
+        hint = parse_retry_after(error.response.headers.get("retry-after"))
+        secrets = _secrets(config)
+        raise error_of(_body_of(error), status=error.status_code, retry_after=hint, secrets=secrets) from error
+    except AnthropicError as error:  # no credentials where a profile or the environment promises some
+        raise ProviderAuthenticationError(f"{error} In gm-chat: provider_config['api_key'].") from error
+    except (ValueError, RecursionError) as error:  # JSON, or UTF-8, that is none
+        raise ProviderMalformedError(f"the stream holds what is not JSON: {error}") from error
+
+
+def _payload(config: AnthropicConfig, body: MessageCreateParamsStreaming) -> dict[str, Any]:
+    """Add what the SDK's types lack, and bring the schema of the answer into the form that the API takes."""
+    payload: dict[str, Any] = {**body}
+    if config.temperature is not None:
+        payload["temperature"] = config.temperature
+    if "output_config" in payload:
+        schema = payload["output_config"]["format"]["schema"]
+        with suppress(ValueError, TypeError, AttributeError, AssertionError):  # a schema that the SDK cannot read
+            schema = transform_schema(schema)
+        payload["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+    return payload
+
+
+async def _values(stream: AsyncStream[object], secrets: tuple[str, ...]) -> AsyncGenerator[object]:
+    """Yield the events' JSON objects up to the message's end; raise the error that an event reports.
+
+    The SDK's own iterator passes over events without a name, which some servers send.
+    """
+    # An iterator by its type, a generator in fact.
+    events = cast("AsyncGenerator[Any]", AsyncStream.raw_events(stream.response))
+    async with aclosing(events):
+        async for event in events:
+            if not event.data:
+                continue
+            if event.event == "error":
+                raise error_of(_json_or_text(event.data), secrets=secrets)
+            value = event.json()
+            if isinstance(value, Mapping):
+                value = {"type": event.event, **value}
+                if value["type"] == "error":
+                    raise error_of(value, secrets=secrets)
+            yield value
+            if isinstance(value, Mapping) and value["type"] == "message_stop":
+                await _read_to_the_end(events)
+                return
+
+
+def _json_or_text(data: str) -> object:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return data[:500]
+
+
+async def _read_to_the_end(events: AsyncGenerator[Any]) -> None:
+    """Let the connection be used again, if the end comes soon."""
+    with suppress(TimeoutError, httpx2.HTTPError, ValueError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            async for _ in events:
+                pass
+
+
+async def _open(session: _Session, body: Mapping[str, Any]) -> AsyncStream[object]:
+    """Open the stream; what the server refuses and an answer can do without is left out, once each."""
+    for name in session.refused:
+        body = without(body, name)
+    while True:
+        try:
+            return await _post(session.client, body)
+        except APIStatusError as error:
+            refusal = describe(_body_of(error))
+            shorter = without_refused(body, refusal) if error.status_code in (400, 422) else None
+            if shorter is None:
+                raise
+        name, body = shorter
+        logger.warning("the request is sent again without %r, which the server refused", name)
+        session.refused.update(LASTING & {name})
+
+
+async def _post(client: AsyncAnthropic, body: Mapping[str, Any]) -> AsyncStream[object]:
+    """Post the body; once more if the connection that was kept from an earlier call turns out to be closed."""
+    try:
+        return await _send(client, body)
+    except APIConnectionError as error:
+        watch = error.request.extensions.get("trace")
+        lost = isinstance(error.__cause__, httpx2.RemoteProtocolError | httpx2.ReadError | httpx2.WriteError)
+        if not lost or not isinstance(watch, ConnectionWatch) or watch.opened:
+            raise
+    return await _send(client, body)
+
+
+async def _send(client: AsyncAnthropic, body: Mapping[str, Any]) -> AsyncStream[object]:
+    # What messages.create() does, but for plain objects: see the module `stream` for the reason.
+    return await client.post("/v1/messages", body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object])
+
+
+def _body_of(error: APIStatusError) -> object:
+    """The refusal as the service sent it, with the id that it gave the request."""
+    if not isinstance(error.body, Mapping):
+        return error.message
+    return {"request_id": error.request_id, **error.body}
+
+
+def _secrets(config: AnthropicConfig) -> tuple[str, ...]:
+    values = (config.api_key, os.environ.get("ANTHROPIC_API_KEY"), os.environ.get("ANTHROPIC_AUTH_TOKEN"))
+    return tuple(filter(None, values))
