@@ -37,10 +37,13 @@ if TYPE_CHECKING:
 
     from gm_chat.plugin.context import Actor
 
-__all__ = ["ALIVE_SECONDS", "ConfirmationState", "MemoryTurnStore"]
+__all__ = ["ALIVE_SECONDS", "FOLLOWED_SECONDS", "ConfirmationState", "MemoryTurnStore"]
 
 ALIVE_SECONDS: Final = 15.0
 """How long after its start or its last pulse a running turn counts as alive."""
+
+FOLLOWED_SECONDS: Final = 2.0
+"""How long after it was last read a turn counts as followed; followers look at least once a second."""
 
 ConfirmationState: TypeAlias = Literal["pending", "claimed", "executed", "failed", "rejected", "expired", "unknown"]
 
@@ -62,7 +65,7 @@ class _Turn:
     state: str = "running"
     events: Sequence[Event] = ()
     cancel: bool = False
-    followed: bool = False
+    followed_at: float = float("-inf")
     confirmations: dict[str, _Confirmation] = field(default_factory=dict)
 
     @property
@@ -124,11 +127,10 @@ class MemoryTurnStore:
                 return Pulse()
             if turn.state != "running":
                 return Pulse(cancel=True)
-            turn.alive_until = self._clock() + ALIVE_SECONDS
+            now = self._clock()
+            turn.alive_until = now + ALIVE_SECONDS
             turn.events = events
-            heard = Pulse(turn.cancel, turn.followed)
-            turn.followed = False
-            return heard
+            return Pulse(turn.cancel, followed=turn.followed_at > now - FOLLOWED_SECONDS)
 
     async def close_turn(self, turn: ClosedTurn) -> None:
         """Record what a turn left, unless it was taken for dead meanwhile."""
@@ -194,7 +196,7 @@ class MemoryTurnStore:
             if turn is None or turn.actor.key != actor.key:
                 return None
             self._bury(turn)
-            turn.followed = True
+            turn.followed_at = self._clock()
             logged = [LoggedEvent(turn_id, seq, event) for seq, event in enumerate(turn.events, 1)]
             return StoredTurn(turn.state == "running", logged[after_seq:])
 

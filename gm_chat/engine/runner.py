@@ -11,14 +11,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from gm_chat.engine.admission import accept, expire, resume
+from gm_chat.engine.bus import SILENCE
 from gm_chat.engine.failures import CANCELLED, TurnStopped, unexpected
 from gm_chat.engine.following import UnknownTurnError, follow_store
 from gm_chat.engine.ports import ConfirmRequest, JoinedTurn
+from gm_chat.engine.pulse import pulsing
 from gm_chat.engine.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 
+    from gm_chat.engine.bus import TurnBus
     from gm_chat.engine.events import Event, LoggedEvent
     from gm_chat.engine.log import EventLog
     from gm_chat.engine.ports import ExpiredMutation, PendingMutation, Pulse, TurnRequest, TurnServices
@@ -33,7 +36,7 @@ UNCLAIMED_SECONDS: Final = 5.0
 """How long a turn runs at most, whatever the grace period, for a client that never came to follow it."""
 
 FOLLOWED_ELSEWHERE_SECONDS: Final = 1.0
-"""How long a sign of a follower in another process counts; such a follower gives one four times a second."""
+"""How long a sign of a follower in another process counts; each pulse brings one as long as there is one."""
 
 STOP_SECONDS: Final = 10.0
 """How long ``cancel`` waits for a turn to be closed. A write that has begun gets five of them."""
@@ -70,7 +73,7 @@ class TurnRunner:
 
     Serves a long-lived event loop (ASGI) and one loop per request (WSGI), where the view that starts a turn must
     follow it to its end. Logs of ended turns are kept for ``keep_seconds``, at most ``keep_turns`` of them. Turns
-    that run elsewhere are followed and cancelled through the store.
+    that run elsewhere are followed and cancelled through the store; over a ``bus``, they learn of it at once.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class TurnRunner:
         services: TurnServices,
         loop: Loop,
         *,
+        bus: TurnBus = SILENCE,
         keep_seconds: float = 60.0,
         keep_turns: int = 256,
         clock: Callable[[], float] = time.monotonic,
@@ -85,6 +89,7 @@ class TurnRunner:
         """Run every turn with ``services``, by ``loop``."""
         self._services = services
         self._loop = loop
+        self._bus = bus
         self._keep_seconds = keep_seconds
         self._keep_turns = keep_turns
         self._clock = clock
@@ -125,7 +130,7 @@ class TurnRunner:
             raise UnknownTurnError(turn_id)
         here = run is not None and (run.is_over or (run.ended_at is None and run.loop is asyncio.get_running_loop()))
         if run is None or not here:
-            source = follow_store(self._services.store, turn_id, after_seq, actor)
+            source = follow_store(self._services.store, self._bus, turn_id, after_seq, actor)
         else:
             source = self._follow(run, after_seq)
         async with aclosing(source) as events:
@@ -144,7 +149,12 @@ class TurnRunner:
             await self._stop(run)
             if not run.log.is_paused:
                 return True
-        return await self._reject(turn_id, actor) or await self._services.store.request_cancel(turn_id, actor)
+        if await self._reject(turn_id, actor):
+            return True
+        requested = await self._services.store.request_cancel(turn_id, actor)
+        if requested:
+            self._bus.request(turn_id)
+        return requested
 
     async def pending(self, actor: Actor) -> Sequence[PendingMutation]:
         """The mutations that wait for the actor's word, oldest first."""
@@ -161,14 +171,14 @@ class TurnRunner:
         """For shutdown: give the turns of this event loop ``grace_seconds`` to end, then cancel those that remain."""
         here = asyncio.get_running_loop()
         runs = [run for run in list(self._runs.values()) if run.loop is here and not run.task.done()]
-        if not runs:
-            return
-        _, late = await asyncio.wait({run.task for run in runs}, timeout=grace_seconds)
-        for run in runs:
-            if run.task in late:
-                run.stop()
-        if late:
-            await asyncio.wait(late)
+        if runs:
+            _, late = await asyncio.wait({run.task for run in runs}, timeout=grace_seconds)
+            for run in runs:
+                if run.task in late:
+                    run.stop()
+            if late:
+                await asyncio.wait(late)
+        await self._bus.aclose()
 
     # --- a turn's task --------------------------------------------------------------------------------------------
 
@@ -195,7 +205,8 @@ class TurnRunner:
         if isinstance(result, Turn):
             run = self._register(result)
             self._wait_for_followers(run, max(self._grace, UNCLAIMED_SECONDS) if asker_is_there else self._grace)
-            await result.run(self._loop, partial(self._heard, run))
+            heartbeat = pulsing(self._services.store, result.log, self._bus, partial(self._heard, run))
+            await result.run(self._loop, heartbeat)
 
     def _register(self, turn: Turn) -> _Run:
         """Enter the turn that the current task is about to run."""
@@ -215,6 +226,8 @@ class TurnRunner:
             error = None if run.task.cancelled() else run.task.exception()
             last = CANCELLED if error is None else unexpected(error, run.log.turn_id)
         run.log.append(last)
+        if run.followed_elsewhere_at > float("-inf"):
+            self._bus.announce(run.log.turn_id, len(run.log))
         self._rested.append((run, run.ended_at))
 
     def _heard(self, run: _Run, pulse: Pulse) -> None:

@@ -22,7 +22,6 @@ from gm_chat.engine.log import EventLog
 from gm_chat.engine.messages import tool_row
 from gm_chat.engine.ports import ClosedTurn, PendingMutation, Progress, StoredMessage
 from gm_chat.engine.prompt import data_outline, system_prompt
-from gm_chat.engine.pulse import pulsing
 from gm_chat.engine.shielding import to_the_end
 from gm_chat.engine.state import WRITE_PATIENCE, Loop, TurnState
 from gm_chat.engine.summary import extend_summary, recalled
@@ -32,14 +31,14 @@ from gm_chat.plugin.context import TurnContext, TurnOutcome
 from gm_chat.providers.base import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from gm_chat.engine.events import Event
     from gm_chat.engine.ports import (
         ConfirmRequest,
         DueSummary,
         OpenedTurn,
-        Pulse,
         ResumedTurn,
         TurnRequest,
         TurnServices,
@@ -113,10 +112,10 @@ class Turn:
         """The tokens of the whole turn so far."""
         return self._earlier.usage if self._state is None else self._state.usage
 
-    async def run(self, loop: Loop, heard: Callable[[Pulse], None]) -> None:
+    async def run(self, loop: Loop, heartbeat: AbstractAsyncContextManager[None]) -> None:
         """Work the turn and close it, whatever happens. Raises nothing but a cancellation, and that when it is closed.
 
-        ``heard`` gets what other processes want of the turn.
+        ``heartbeat`` (:func:`~gm_chat.engine.pulse.pulsing`) surrounds the work, and is over before the close.
         """
         ended_by: Exception | None = None
         allowed = self._services.settings.turn_timeout_seconds
@@ -124,7 +123,7 @@ class Turn:
         limit = asyncio.timeout(left)
         self._ends_at = None if left is None else time.monotonic() + left
         try:
-            async with pulsing(self._services.store, self.log, heard), limit:
+            async with heartbeat, limit:
                 await self._work(loop)
         except asyncio.CancelledError as stop:
             await to_the_end(self._close(stop))

@@ -23,6 +23,7 @@ from gm_chat.persistence.conversations import DjangoTurnStore
 from gm_chat.persistence.threads import run_db
 from gm_chat.settings import SETTING_NAMES, ChatSettings, get_chat_settings, plain
 from gm_chat.tools.direct import direct_tools
+from gm_chat.wiring.channel_bus import channel_bus
 from gm_chat.wiring.observer import Observer
 from gm_chat.wiring.provider import build_provider
 
@@ -57,7 +58,7 @@ class Runtime:
 
     def __post_init__(self) -> None:
         # Here and not in cached properties, which two threads could build twice: there is one runner per Runtime.
-        object.__setattr__(self, "runner", TurnRunner(self, legacy_loop))
+        object.__setattr__(self, "runner", TurnRunner(self, legacy_loop, bus=channel_bus()))
         object.__setattr__(
             self, "audit", AuditTrail(self.host.audit_sinks, AuditPolicy.from_settings(self.settings.audit))
         )
@@ -138,7 +139,7 @@ def reset_runtime() -> None:
 def _forget(*, setting: str, **_: Any) -> None:
     if setting == "INSTALLED_APPS":
         registry.reset()
-    if setting in SETTING_NAMES:
+    if setting in SETTING_NAMES or setting == "CHANNEL_LAYERS":
         reset_runtime()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gm_chat.engine.events import ConfirmMutation, Done, Event, TextChunk
 from gm_chat.engine.failures import INTERRUPTED, TurnStopped
-from gm_chat.engine.memory_store import ALIVE_SECONDS, MemoryTurnStore
+from gm_chat.engine.memory_store import ALIVE_SECONDS, FOLLOWED_SECONDS, MemoryTurnStore
 from gm_chat.engine.ports import (
     ClosedTurn,
     ConfirmationLapsed,
@@ -119,10 +119,12 @@ async def test_whoever_reads_a_lost_turn_sees_its_end(store: MemoryTurnStore, cl
     assert await store.request_cancel("1", OWNER) is False
 
 
-async def test_a_pulse_brings_what_others_want_once(store: MemoryTurnStore) -> None:
+async def test_a_pulse_brings_what_others_want(store: MemoryTurnStore, clocks: Clocks) -> None:
     await opened(store, "1")
+    assert await store.pulse("1", []) == Pulse()
     await store.read_turn("1", OWNER, after_seq=0)
     assert await store.pulse("1", []) == Pulse(followed=True)
+    clocks.seconds += FOLLOWED_SECONDS
     assert await store.request_cancel("1", OTHER) is False
     assert await store.request_cancel("1", OWNER) is True
     assert await store.pulse("1", []) == Pulse(cancel=True)

@@ -302,6 +302,7 @@ async def test_a_client_that_follows_from_another_process_keeps_the_turn(
     monkeypatch.setattr("gm_chat.engine.pulse.PULSE_SECONDS", 0.03)
     monkeypatch.setattr("gm_chat.engine.following.FOLLOW_SECONDS", 0.02)
     monkeypatch.setattr("gm_chat.engine.runner.FOLLOWED_ELSEWHERE_SECONDS", 0.15)
+    monkeypatch.setattr("gm_chat.engine.memory_store.FOLLOWED_SECONDS", 0.05)
     runner, services = with_grace(grace)
     with ScriptedProvider.playing(["a", 0.5, "b", 60]) as script:
         turn_id = await runner.start(ask())
