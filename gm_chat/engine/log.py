@@ -26,6 +26,7 @@ class EventLog:
         self._events = [LoggedEvent(turn_id, seq, event) for seq, event in enumerate(events, 1)]
         self._began_with = len(self._events)
         self._grown = asyncio.Event()
+        self._finished = asyncio.Event()
 
     def __len__(self) -> int:
         """The number of events, which is the ``seq`` of the last one."""
@@ -55,13 +56,13 @@ class EventLog:
         # Each waiter holds the event that it waits for; a fresh one replaces it, so nobody has to clear it.
         grown, self._grown = self._grown, asyncio.Event()
         grown.set()
+        if logged.is_last:
+            self._finished.set()
         return logged
 
     async def read(self, after_seq: int = 0) -> AsyncGenerator[LoggedEvent, None]:
         """Yield the events with a ``seq`` above ``after_seq``, past ones first, up to the one that ends the stream."""
-        if after_seq < 0:
-            raise ValueError(f"after_seq must be 0 or a seq that was received, got {after_seq!r}")
-        position = after_seq
+        position = _checked(after_seq)
         while True:
             while position < len(self._events):
                 logged = self._events[position]
@@ -70,3 +71,15 @@ class EventLog:
             if self.is_finished:
                 return
             await self._grown.wait()
+
+    async def collect(self, after_seq: int = 0) -> Sequence[LoggedEvent]:
+        """Wait for the event that ends the stream; return those with a ``seq`` above ``after_seq``, all at once."""
+        position = _checked(after_seq)
+        await self._finished.wait()
+        return self._events[position:]
+
+
+def _checked(after_seq: int) -> int:
+    if after_seq < 0:
+        raise ValueError(f"after_seq must be 0 or a seq that was received, got {after_seq!r}")
+    return after_seq

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from contextlib import aclosing, suppress
+from contextlib import aclosing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -19,7 +19,7 @@ from gm_chat.engine.pulse import pulsing
 from gm_chat.engine.turn import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 
     from gm_chat.engine.bus import TurnBus
     from gm_chat.engine.events import Event, LoggedEvent
@@ -125,17 +125,24 @@ class TurnRunner:
         Leaving early starts the grace period, if nobody else follows; close the generator with ``aclosing``. The
         first step raises :class:`UnknownTurnError` for a turn that is not the actor's, or not known any more.
         """
-        run = self._runs.get(turn_id)
-        if run is not None and run.owner != actor.key:
-            raise UnknownTurnError(turn_id)
-        here = run is not None and (run.is_over or (run.ended_at is None and run.loop is asyncio.get_running_loop()))
-        if run is None or not here:
+        run = self._run_here(turn_id, actor)
+        if run is None:
             source = follow_store(self._services.store, self._bus, turn_id, after_seq, actor)
         else:
-            source = self._follow(run, after_seq)
-        async with aclosing(source) as events:
-            async for logged in events:
-                yield logged
+            source = run.log.read(after_seq)
+        with nullcontext() if run is None else self._following(run):
+            async with aclosing(source) as events:
+                async for logged in events:
+                    yield logged
+
+    async def collect(self, turn_id: str, after_seq: int = 0, *, actor: Actor) -> Sequence[LoggedEvent]:
+        """Follow the actor's turn like :meth:`subscribe`, and return all of its events at its end or pause."""
+        run = self._run_here(turn_id, actor)
+        if run is not None:
+            with self._following(run):
+                return await run.log.collect(after_seq)
+        async with aclosing(self.subscribe(turn_id, after_seq, actor=actor)) as events:
+            return [logged async for logged in events]
 
     async def cancel(self, turn_id: str, *, actor: Actor) -> bool:
         """Stop the actor's turn, wherever it runs; return whether there was anything to stop.
@@ -262,12 +269,22 @@ class TurnRunner:
     def _grace(self) -> float:
         return float(self._services.settings.resume_grace_seconds)
 
-    async def _follow(self, run: _Run, after_seq: int) -> AsyncGenerator[LoggedEvent, None]:
+    def _run_here(self, turn_id: str, actor: Actor) -> _Run | None:
+        """The actor's turn, if its log can be read here; raise :class:`UnknownTurnError` for another's."""
+        run = self._runs.get(turn_id)
+        if run is None:
+            return None
+        if run.owner != actor.key:
+            raise UnknownTurnError(turn_id)
+        here = run.is_over or (run.ended_at is None and run.loop is asyncio.get_running_loop())
+        return run if here else None
+
+    @contextmanager
+    def _following(self, run: _Run) -> Iterator[None]:
+        """Count who follows a turn; the last one to leave starts the grace period."""
         run.followers += 1
         try:
-            async with aclosing(run.log.read(after_seq)) as events:
-                async for logged in events:
-                    yield logged
+            yield
         finally:
             run.followers -= 1
             if not run.followers and run.ended_at is None:

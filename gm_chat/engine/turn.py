@@ -174,7 +174,7 @@ class Turn:
             sections=await services.prompt_sections(context),
             now=datetime.now(tz=UTC).astimezone(),
             with_tools=bool(tools.definitions),
-            data=data_outline(await services.managers.view(context.actor), context.text) if tools.definitions else "",
+            data=data_outline(await tools.managers.view(context.actor), context.text) if tools.definitions else "",
         )
         messages = [Message("system", prompt), *to_messages(self._history, provider=provider.name)]
         state = self._state = TurnState(

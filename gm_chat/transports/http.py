@@ -7,14 +7,13 @@ and the rest of its turn. ``POST /chat/cancel/``. ``GET /chat/confirmations/``: 
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from gm_chat.engine.ports import ConfirmRequest
 from gm_chat.transports.checked import BadEvent, BadMessage, Unusable
 from gm_chat.transports.incoming import read_confirm
 from gm_chat.transports.request import admit, read_body, read_turn_request
-from gm_chat.transports.turns import answer, exists
+from gm_chat.transports.turns import exists, whole_answer
 from gm_chat.transports.views import chat_view, json_response, not_found
 from gm_chat.transports.wire import envelope, event_object, pending_object
 from gm_chat.wiring import get_runtime
@@ -82,8 +81,7 @@ async def confirmations(request: HttpRequest) -> HttpResponse:
 
 
 async def _whole(runner: TurnRunner, request: TurnRequest | ConfirmRequest) -> HttpResponse:
-    async with aclosing(answer(runner, request)) as events:
-        return json_response(envelope([event async for event in events]))
+    return json_response(envelope(await whole_answer(runner, request)))
 
 
 def _event_body(request: HttpRequest, runtime: Runtime) -> dict[str, object]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gm_chat.engine.ports import ConfirmRequest
     from gm_chat.plugin import Actor
 
-__all__ = ["answer", "begin", "exists", "follow"]
+__all__ = ["answer", "begin", "exists", "follow", "whole_answer"]
 
 
 async def begin(runner: TurnRunner, request: TurnRequest | ConfirmRequest) -> tuple[str, int] | Error:
@@ -57,6 +57,15 @@ async def answer(runner: TurnRunner, request: TurnRequest | ConfirmRequest) -> A
             async with aclosing(follow(runner, turn_id, after_seq, request.actor)) as events:
                 async for event in events:
                     yield event
+
+
+async def whole_answer(runner: TurnRunner, request: TurnRequest | ConfirmRequest) -> list[dict[str, Any]]:
+    """The same events as :func:`answer`, all of them at the turn's end."""
+    match await begin(runner, request):
+        case Error() as refusal:
+            return [event_object(refusal)]
+        case turn_id, after_seq:
+            return [logged_object(item) for item in await runner.collect(turn_id, after_seq, actor=request.actor)]
 
 
 async def exists(runner: TurnRunner, turn_id: str, actor: Actor) -> bool:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gm_chat.engine.events import ConfirmMutation, Done, Event, TextChunk
 from gm_chat.engine.log import EventLog
 from gm_chat.providers.base import TokenUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 DONE = Done(TokenUsage())
 
@@ -45,6 +49,20 @@ async def test_many_readers_follow_a_running_log_each_from_its_place() -> None:
     assert later == all_events[1:]
 
 
+@pytest.mark.parametrize("after", [0, 1, 9])
+async def test_collects_what_a_reader_reads_at_the_end(after: int) -> None:
+    log = log_of(TextChunk("a"))
+    collecting = asyncio.create_task(log.collect(after))
+    await asyncio.sleep(0)
+    log.append(TextChunk("b"))
+    await asyncio.sleep(0)
+    assert not collecting.done()
+    log.append(DONE)
+    events = await asyncio.wait_for(collecting, 1)
+    assert [(logged.seq, logged.event) for logged in events] == await read(log, after)
+    assert await log.collect(after) == events
+
+
 async def test_a_reader_that_leaves_disturbs_nobody() -> None:
     log = log_of(TextChunk("a"))
     leaving = log.read()
@@ -63,8 +81,10 @@ async def test_a_pause_ends_the_stream_and_a_new_log_continues_it() -> None:
     later = EventLog("t", log.events)
     assert not later.is_finished
     reader, latecomer = (asyncio.create_task(read(later, after)) for after in (0, 1))
+    collector = asyncio.create_task(later.collect(1))
     await asyncio.sleep(0)
     later.append(DONE)
+    assert [logged.event for logged in await collector] == [DONE]
     assert later.events == [pause, DONE]
     assert not later.is_paused
     assert await reader == [(1, pause), (2, DONE)]
@@ -78,6 +98,7 @@ def test_nothing_follows_the_end(end: Event) -> None:
         log.append(TextChunk("late"))
 
 
-async def test_a_negative_seq_is_refused() -> None:
+@pytest.mark.parametrize("reading", [read, EventLog.collect])
+async def test_a_negative_seq_is_refused(reading: Callable[[EventLog, int], Awaitable[Any]]) -> None:
     with pytest.raises(ValueError, match="after_seq must be 0 or"):
-        await read(log_of(DONE), -1)
+        await reading(log_of(DONE), -1)

@@ -12,7 +12,7 @@ from gm_chat.loops import legacy_loop
 from gm_chat.plugin import Actor
 from gm_chat.testing.scripted import ScriptedProvider
 from gm_chat.testing.services import MemoryServices, ask
-from gm_chat.transports.turns import answer, begin, exists, follow
+from gm_chat.transports.turns import answer, begin, exists, follow, whole_answer
 
 
 @pytest.fixture
@@ -29,6 +29,17 @@ async def test_an_answer_is_the_public_form_of_the_turn_s_events(runner: TurnRun
     with ScriptedProvider.playing(["Hi"]):
         events = [event async for event in answer(runner, ask())]
     assert [(event["type"], event["seq"]) for event in events] == [("text_chunk", 1), ("done", 2)]
+
+
+async def test_the_whole_answer_is_the_same_events(services: MemoryServices, runner: TurnRunner) -> None:
+    with ScriptedProvider.playing(["Hi"]):
+        events = await whole_answer(runner, ask(key="k"))
+    assert [(event["type"], event["seq"]) for event in events] == [("text_chunk", 1), ("done", 2)]
+    assert [event async for event in answer(runner, ask(key="k"))] == events
+    elsewhere = TurnRunner(services, legacy_loop)  # where the turn is known from the store alone
+    assert await whole_answer(elsewhere, ask(key="k")) == events
+    services.denied = frozenset({"message"})
+    assert [event["code"] for event in await whole_answer(runner, ask())] == ["permission_denied"]
 
 
 async def test_nothing_begins_before_the_first_event_is_asked_for(services: MemoryServices, runner: TurnRunner) -> None:
