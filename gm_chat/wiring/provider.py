@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from dataclasses import replace
 from functools import partial
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from gm_chat.host import PluginHost
     from gm_chat.plugin import ProviderSpec, TurnContext
+    from gm_chat.wiring.builds import Builds
 
 __all__ = ["DEFAULT_CANDIDATE", "build_provider", "call_limits"]
 
@@ -31,27 +31,30 @@ STREAM_TIMEOUT_SECONDS: Final = 30.0
 MAX_RETRIES: Final = 2
 
 
-async def build_provider(settings: ChatSettings, host: PluginHost, context: TurnContext) -> ProviderHandle:
-    """Select by the plugins' hook, else take the settings' provider; build it off the event loop.
+async def build_provider(
+    settings: ChatSettings, host: PluginHost, context: TurnContext, builds: Builds
+) -> ProviderHandle:
+    """Select by the plugins' hook, else take the settings' provider, and build it.
 
     A profile that a plugin selects has no fallback: the plugin may have had its reasons to keep others out.
-    Building may import a vendor's SDK, which takes up to two seconds the first time.
     """
     chosen = None
     if host.implementing("gm_chat_select_provider"):
         candidates = (DEFAULT_CANDIDATE, *(name for name in settings.provider_profiles if name != DEFAULT_CANDIDATE))
         chosen = await run_db(host.select_provider, context, candidates)
     if chosen is not None and chosen != DEFAULT_CANDIDATE:
-        return await _build_profile(settings, host, chosen)
-    handle = await asyncio.to_thread(_build, settings.provider, settings.provider_config, host, own=False)
+        return await _build_profile(settings, host, builds, chosen)
+    build = partial(_build, settings.provider, settings.provider_config, host, own=False)
+    handle = await builds.run(DEFAULT_CANDIDATE, build)
     if settings.fallback_profile is None:
         return handle
-    return replace(handle, fallback=partial(_build_profile, settings, host, settings.fallback_profile))
+    return replace(handle, fallback=partial(_build_profile, settings, host, builds, settings.fallback_profile))
 
 
-async def _build_profile(settings: ChatSettings, host: PluginHost, name: str) -> ProviderHandle:
+async def _build_profile(settings: ChatSettings, host: PluginHost, builds: Builds, name: str) -> ProviderHandle:
     profile = settings.provider_profiles[name]
-    return await asyncio.to_thread(_build, profile.provider, profile.provider_config, host, own=True)
+    build = partial(_build, profile.provider, profile.provider_config, host, own=True)
+    return await builds.run(f"profile {name}", build)
 
 
 def _build(provider: str, config: Mapping[str, Any], host: PluginHost, *, own: bool) -> ProviderHandle:

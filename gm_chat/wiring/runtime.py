@@ -23,6 +23,7 @@ from gm_chat.persistence.conversations import DjangoTurnStore
 from gm_chat.persistence.threads import run_db
 from gm_chat.settings import SETTING_NAMES, ChatSettings, get_chat_settings, plain
 from gm_chat.tools.direct import direct_tools
+from gm_chat.wiring.builds import Builds
 from gm_chat.wiring.channel_bus import channel_bus
 from gm_chat.wiring.observer import Observer
 from gm_chat.wiring.provider import build_provider
@@ -53,6 +54,7 @@ class Runtime:
     host: PluginHost
     store: TurnStore = field(default_factory=DjangoTurnStore)
     new_id: Callable[[], str] = _new_id
+    builds: Builds = field(default_factory=Builds, repr=False, compare=False)
     runner: TurnRunner = field(init=False, repr=False, compare=False)
     audit: AuditTrail = field(init=False, repr=False, compare=False)
 
@@ -95,7 +97,7 @@ class Runtime:
 
     async def provider_for(self, context: TurnContext) -> ProviderHandle:
         """Select and build the turn's provider."""
-        return await build_provider(self.settings, self.host, context)
+        return await build_provider(self.settings, self.host, context, self.builds)
 
     async def tools_for(self, context: TurnContext) -> Sequence[ToolSpec]:
         """The core's tools first, then the direct ones, then the plugins'; what plugins filter out is gone."""

@@ -10,6 +10,7 @@ from gm_chat.plugin import Actor, ProviderSpec, TurnContext, hookimpl
 from gm_chat.providers.base import CallOptions, ChatEvent, DoneEvent, Message, ToolDefinition
 from gm_chat.settings import ChatConfigurationError, ChatSettings
 from gm_chat.testing.hosts import make_host
+from gm_chat.wiring.builds import Builds
 from gm_chat.wiring.provider import build_provider, call_limits
 
 if TYPE_CHECKING:
@@ -91,14 +92,14 @@ async def call(handle: ProviderHandle, options: CallOptions = EVERYTHING) -> Non
 )
 async def test_a_provider_gets_the_options_that_it_declares(capabilities: Any, tools: Any, options: Any) -> None:
     plugin = AcmePlugin(*capabilities)
-    await call(await build_provider(settings(), host_of(plugin), CONTEXT))
+    await call(await build_provider(settings(), host_of(plugin), CONTEXT, Builds()))
     assert plugin.built[0].seen == [(tools, options)]
 
 
 @pytest.mark.parametrize("empty", [{}, {"timeout_seconds": None, "stream_timeout_seconds": None, "max_retries": None}])
 async def test_the_limits_have_defaults(empty: Any) -> None:
     assert call_limits(empty) == {"timeout_seconds": 60, "stream_timeout_seconds": 30, "max_retries": 2}
-    handle = await build_provider(settings(provider_config=empty), host_of(AcmePlugin()), CONTEXT)
+    handle = await build_provider(settings(provider_config=empty), host_of(AcmePlugin()), CONTEXT, Builds())
     assert (handle.timeout_seconds, handle.stream_timeout_seconds, handle.max_retries) == (60, 30, 2)
 
 
@@ -122,7 +123,7 @@ def test_a_limit_that_is_none_is_named(key: str, value: Any) -> None:
 async def test_the_fallback_is_built_from_its_profile_when_it_is_needed() -> None:
     plugin = AcmePlugin()
     chat = settings(provider_profiles=PROFILES, fallback_profile="spare", provider_config={"model": "first"})
-    handle = await build_provider(chat, host_of(plugin), CONTEXT)
+    handle = await build_provider(chat, host_of(plugin), CONTEXT, Builds())
     assert [built.config for built in plugin.built] == [None]
     assert handle.fallback is not None
     spare = await handle.fallback()
@@ -133,10 +134,10 @@ async def test_the_fallback_is_built_from_its_profile_when_it_is_needed() -> Non
 @pytest.mark.parametrize(("selects", "has_fallback"), [(None, True), ("default", True), ("other", False)])
 async def test_a_profile_that_a_plugin_selects_has_no_fallback(selects: str | None, has_fallback: bool) -> None:
     chat = settings(provider_profiles=PROFILES, fallback_profile="spare")
-    handle = await build_provider(chat, host_of(AcmePlugin(selects=selects)), CONTEXT)
+    handle = await build_provider(chat, host_of(AcmePlugin(selects=selects)), CONTEXT, Builds())
     assert (handle.fallback is not None) == has_fallback
 
 
 async def test_without_the_setting_there_is_none() -> None:
-    handle = await build_provider(settings(provider_profiles=PROFILES), host_of(AcmePlugin()), CONTEXT)
+    handle = await build_provider(settings(provider_profiles=PROFILES), host_of(AcmePlugin()), CONTEXT, Builds())
     assert handle.fallback is None
