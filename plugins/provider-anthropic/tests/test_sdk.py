@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from gm_chat_provider_anthropic import AnthropicProvider, sdk
 from gm_chat.providers.base import (
     CallOptions,
     DoneEvent,
-    Message,
     ProviderAuthenticationError,
     ProviderContextError,
     ProviderError,
@@ -28,12 +26,11 @@ from gm_chat.providers.base import (
     TokenUsage,
     ToolCallEvent,
 )
-from gm_chat.testing.contract import QUESTION, TOOLS, collect, outcome
+from gm_chat.testing.contract import TOOLS, collect, outcome
 from gm_chat.testing.replay import ReplayServer, Reply
 
 RECORDINGS = Path(__file__).parent / "recordings"
 TEXT = Reply((RECORDINGS / "text.sse").read_bytes())
-THINKING = Reply((RECORDINGS / "thinking.sse").read_bytes())
 PATH = "/v1/messages"
 
 
@@ -94,6 +91,12 @@ class TestKeys:
             await collect(AnthropicProvider.from_config({}))
         assert server.requests[0].json()["model"] == "claude-3-5-haiku-latest"
 
+    async def test_an_address_in_the_environment_that_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://[::1")
+        _, error = await outcome(AnthropicProvider.from_config({}))
+        assert (type(error), error.retryable) == (ProviderError, False)
+        assert "ANTHROPIC_BASE_URL" in str(error)
+
     async def test_no_key_for_anthropic_itself(self) -> None:
         _, error = await outcome(AnthropicProvider.from_config({}))
         assert type(error) is ProviderAuthenticationError
@@ -146,72 +149,6 @@ class TestVersions:
         assert first["additionalProperties"] is False
         assert "minimum" not in first["properties"]["n"]
         assert second == unreadable
-
-
-class TestRefusals:
-    async def test_what_a_model_never_takes_is_left_out_from_then_on(self, caplog: pytest.LogCaptureFixture) -> None:
-        options = CallOptions(response_format={"type": "object"})
-        async with ReplayServer() as server:
-            server.reply(PATH, refusal("invalid_request_error", "output_config.format is not supported"), TEXT)
-            with caplog.at_level(logging.WARNING):
-                first = await collect(provider(server), options=options)
-                second = await collect(provider(server), options=options)
-        assert first == second
-        assert ["output_config" in request.json() for request in server.requests] == [True, False, False]
-        assert "without 'output_config'" in caplog.text
-
-    async def test_a_model_that_cannot_be_forced_still_answers_and_still_obeys_none(self) -> None:
-        async with ReplayServer() as server:
-            server.reply(PATH, refusal("invalid_request_error", "tool_choice: forced tool use is not supported"), TEXT)
-            for choice in ("required", "none"):
-                await collect(provider(server), tools=TOOLS, options=CallOptions(tool_choice=choice))  # type: ignore[arg-type]  # both are
-        kinds = [request.json().get("tool_choice", {}).get("type") for request in server.requests]
-        assert kinds == ["any", None, "none"]
-
-    async def test_a_thought_that_has_lost_its_beginnings_does_not_wedge_the_conversation(self) -> None:
-        async with ReplayServer() as server:
-            server.reply(PATH, THINKING)
-            mine = provider(server, max_tokens=4096, thinking_budget=1024)
-            *_, done = seen = await collect(mine, tools=TOOLS)
-            assert isinstance(done, DoneEvent)
-            calls = tuple(event for event in seen if isinstance(event, ToolCallEvent))
-            history = [
-                *QUESTION,
-                Message("assistant", "I look at both.", calls, provider="anthropic", metadata=done.metadata),
-                *(Message("tool", "[1]", tool_call_id=call.id) for call in calls),
-            ]
-            bound = "messages.1.content.0: Invalid `signature` in `thinking` block"
-            server.reply(PATH, refusal("invalid_request_error", bound), TEXT)
-            await collect(mine, history, TOOLS)
-            await collect(mine, history, TOOLS)
-        _, refused, sent, later = (request.json() for request in server.requests)
-        kinds = [[block["type"] for block in body["messages"][1]["content"]] for body in (refused, sent, later)]
-        said = ["text", "tool_use", "tool_use"]
-        assert kinds == [["thinking", "redacted_thinking", *said], said, ["thinking", "redacted_thinking", *said]]
-        assert ["thinking" in body for body in (refused, sent, later)] == [True, False, True]
-
-    async def test_each_is_left_out_once_and_then_the_refusal_stands(self) -> None:
-        options = CallOptions(response_format={"type": "object"}, tool_choice="required")
-        async with ReplayServer() as server:
-            server.reply(PATH, refusal("invalid_request_error", "output_config, tool_choice, thinking: no"))
-            _, error = await outcome_of(provider(server), options)
-        assert type(error) is ProviderError
-        assert len(server.requests) == 3
-
-    @pytest.mark.parametrize("status", [401, 404, 429, 500])
-    async def test_only_a_bad_request_is_asked_again(self, status: int) -> None:
-        options = CallOptions(response_format={"type": "object"})
-        async with ReplayServer() as server:
-            server.reply(PATH, refusal("api_error", "output_config", status))
-            await outcome_of(provider(server), options)
-        assert len(server.requests) == 1
-
-
-async def outcome_of(provider: AnthropicProvider, options: CallOptions) -> tuple[list[Any], ProviderError]:
-    try:
-        return await collect(provider, tools=TOOLS, options=options), pytest.fail("it was not refused")
-    except ProviderError as error:
-        return [], error
 
 
 class TestErrors:

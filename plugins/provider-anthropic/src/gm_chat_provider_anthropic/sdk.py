@@ -118,6 +118,8 @@ async def stream_objects(config: AnthropicConfig, body: MessageCreateParamsStrea
                     yield value
     except (APITimeoutError, httpx2.TimeoutException) as error:
         raise ProviderTimeoutError(f"nothing came from the server for {config.timeout_seconds:g} s") from error
+    except httpx2.InvalidURL as error:  # the configured one has been checked
+        raise ProviderError(f"ANTHROPIC_BASE_URL in the environment is no address: {error}", retryable=False) from error
     except (APIConnectionError, httpx2.HTTPError) as error:
         cause = error.__cause__ or error
         if started:
@@ -160,12 +162,13 @@ async def _values(stream: AsyncStream[object], secrets: tuple[str, ...]) -> Asyn
             if event.event == "error":
                 raise error_of(_json_or_text(event.data), secrets=secrets)
             value = event.json()
-            if isinstance(value, Mapping):
-                value = {"type": event.event, **value}
-                if value["type"] == "error":
+            kind = None
+            if isinstance(value, dict):
+                kind = value.setdefault("type", event.event)
+                if kind == "error":
                     raise error_of(value, secrets=secrets)
             yield value
-            if isinstance(value, Mapping) and value["type"] == "message_stop":
+            if kind == "message_stop":
                 await _read_to_the_end(events)
                 return
 
@@ -174,7 +177,7 @@ def _json_or_text(data: str) -> object:
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
-        return data[:500]
+        return data
 
 
 async def _read_to_the_end(events: AsyncGenerator[Any]) -> None:
