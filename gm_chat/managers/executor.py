@@ -39,6 +39,7 @@ __all__ = ["execute_plan"]
 _RANK: Final = "gm_chat_rank"
 _PARENT: Final = "gm_chat_parent"
 _UNBOUNDED: Final = 2**31
+_UNTYPED: Final[Field[Any, Any]] = Field()
 _encode: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 Row = dict[str, Any]
 Columns = Sequence[Sequence[Any]]
@@ -209,7 +210,7 @@ class _Level:
     def _column(self, column: str, kind: FieldType, source: Binding, query_name: str) -> tuple[int, Convert | None]:
         if kind == "decimal":
             # Past Django's converter, which makes a Decimal of every float that SQLite stores, at three times the cost.
-            position = self._annotated(ExpressionWrapper(F(column), output_field=Field()))
+            position = self._annotated(ExpressionWrapper(F(column), output_field=_UNTYPED))
             self._raw[f"gm_chat_{len(self._raw)}"] = column
             return position, _decimal_text(source.model, query_name)
         return self.position(column), _CONVERT.get(kind)
