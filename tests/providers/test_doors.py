@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import gm_chat.providers
-from gm_chat.providers import anthropic, ollama, openai
+from gm_chat.providers import anthropic, google, ollama, openai
 from gm_chat.providers.base import BaseLLMProvider
 from gm_chat.providers.door import BrokenSDKError, SDKDoor, plugin_attribute
 
@@ -22,6 +22,8 @@ DOORS = [
         anthropic.AnthropicDependencyImportError,
         "chat-anthropic",
     ),
+    ("GeminiProvider", google, "gm_chat_provider_google", google.GoogleDependencyImportError, "chat-google"),
+    ("GoogleProvider", google, "gm_chat_provider_google", google.GoogleDependencyImportError, "chat-google"),
     ("OpenAIProvider", openai, "gm_chat_provider_openai", openai.OpenAIDependencyImportError, "chat-openai"),
     ("OllamaProvider", ollama, "gm_chat_provider_ollama", ollama.OllamaDependencyImportError, "chat-ollama"),
 ]
@@ -62,7 +64,7 @@ def test_an_import_that_fails_inside_a_plugin_stays_what_it_is(tmp_path, monkeyp
     assert type(caught.value) is ModuleNotFoundError
 
 
-@pytest.mark.parametrize("module", [gm_chat.providers, anthropic, openai, ollama])
+@pytest.mark.parametrize("module", [gm_chat.providers, anthropic, google, openai, ollama])
 def test_other_names_are_no_attributes(module) -> None:
     with pytest.raises(AttributeError, match="has no attribute 'NoSuchProvider'"):
         module.NoSuchProvider  # noqa: B018 - the access is what is tested
@@ -72,9 +74,11 @@ def test_the_error_classes_need_no_plugin_and_no_sdk() -> None:
     code = (
         "import sys\n"
         "from gm_chat.providers.anthropic import AnthropicDependencyImportError\n"
+        "from gm_chat.providers.google import GoogleDependencyImportError\n"
         "from gm_chat.providers.openai import OpenAIDependencyImportError\n"
         "from gm_chat.providers.ollama import OllamaBaseUrlError, OllamaDependencyImportError\n"
-        "heavy = {'anthropic', 'openai', 'ollama', 'httpx', 'httpx2', 'django', 'pluggy', 'gm_chat_provider_openai'}\n"
+        "heavy = {'anthropic', 'google.genai', 'openai', 'ollama', 'httpx', 'httpx2', 'django', 'pluggy'}\n"
+        "heavy.add('gm_chat_provider_openai')\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

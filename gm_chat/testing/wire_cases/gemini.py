@@ -37,8 +37,8 @@ def call(name: str = "query", args: Any = ARGS, **further: Any) -> dict[str, Any
     return {"functionCall": {"name": name, "args": args}, **further}
 
 
-def end(reason: str = "STOP", *parts: Any, usage: Any = "reported") -> dict[str, Any]:
-    return chunk(*parts, usage=counts() if usage == "reported" else usage, finishReason=reason)
+def end(reason: str = "STOP", *parts: Any, usage: Any = "reported", **candidate: Any) -> dict[str, Any]:
+    return chunk(*parts, usage=counts() if usage == "reported" else usage, finishReason=reason, **candidate)
 
 
 HI: Final = chunk({"text": "Hi"}, usage=counts(1))
@@ -58,6 +58,11 @@ def says(name: str, *events: Any, **expected: Any) -> WireCase:
 
 def runs(name: str, *events: Any, meant: Any = (QUERY,), **expected: Any) -> WireCase:
     return means(name, *events, calls=meant, **{"finish": "tool_calls", **expected})
+
+
+def tells(name: str, *events: Any) -> WireCase:
+    """A call that the service refused itself is not run, and the model hears of it."""
+    return runs(name, *events, meant=(("query", {}),), errors=("Gemini refused the call",))
 
 
 def fails(name: str, failure: type[ProviderError], *events: Any, **expected: Any) -> WireCase:
@@ -149,8 +154,11 @@ CASES: Final = (
         {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 12}, **MODEL},
     ),
     fails("malformed-call", ProviderMalformedError, end("MALFORMED_FUNCTION_CALL")),
-    fails("malformed-call: sent all the same", ProviderMalformedError, chunk(call()), end("MALFORMED_FUNCTION_CALL")),
-    fails("malformed-call: unexpected", ProviderMalformedError, chunk(call()), end("UNEXPECTED_TOOL_CALL")),
+    tells("malformed-call: sent all the same", chunk(call()), end("MALFORMED_FUNCTION_CALL")),
+    tells("malformed-call: unexpected", chunk(call()), end("UNEXPECTED_TOOL_CALL")),
+    tells(
+        "malformed-call: named in words", end("MALFORMED_FUNCTION_CALL", finishMessage="print(default_api.query(1))")
+    ),
     # --- errors in the stream, and instead of it ---
     fails("error-first", ProviderError, error(500, "INTERNAL")),
     fails("error-in-stream", ProviderError, HI, chunk(call()), error(500, "INTERNAL"), text="Hi"),
