@@ -79,3 +79,14 @@ def test_the_error_of_a_status(status, detail, kind) -> None:
 
 def test_a_page_is_shortened() -> None:
     assert str(error_for_status(502, "x" * 10_000)) == "HTTP 502: " + "x" * 500 + "…"
+
+
+@pytest.mark.parametrize(
+    ("status", "retryable"),
+    [
+        *((status, False) for status in (400, 401, 403, 404, 405, 408, 409, 413, 422, 451, 504)),
+        *((status, True) for status in (429, 500, 502, 503, 520, 529)),
+    ],
+)
+def test_what_may_succeed_a_little_later(status, retryable) -> None:
+    assert error_for_status(status, "no").retryable is retryable

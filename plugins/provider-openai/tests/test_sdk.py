@@ -128,6 +128,7 @@ async def test_the_vendors_code_decides_before_the_status(
         _, raised = await outcome(provider(server))
     assert type(raised) is kind
     assert error["message"] in str(raised)
+    assert raised.retryable is (kind is ProviderOverloadedError)  # else asking again would not help
 
 
 async def test_a_real_servers_refusal_of_a_long_conversation() -> None:

@@ -169,11 +169,9 @@ def _sdk_error(error: OpenAIError, config: OpenAIConfig) -> ProviderError:
         return ProviderAuthenticationError(f"{detail} In gm-chat: provider_config['api_key'].")
     code = str(error.code or "")  # some servers send a number
     kind = _BY_CODE.get(code) or _BY_CODE.get(error.type or "")
-    if isinstance(error, APIStatusError):
-        hint = parse_retry_after(error.response.headers.get("retry-after"))
-        if kind is None:
-            return error_for_status(error.status_code, detail, retry_after=hint)
-        return kind(detail, retry_after=hint, retryable=False if code == "insufficient_quota" else None)
-    if kind is None and code.isdigit():
-        return error_for_status(int(code), detail)
-    return (kind or ProviderError)(detail)
+    status = error.status_code if isinstance(error, APIStatusError) else int(code) if code.isdigit() else None
+    hint = parse_retry_after(error.response.headers.get("retry-after")) if isinstance(error, APIStatusError) else None
+    if kind is None and status is not None:
+        return error_for_status(status, detail, retry_after=hint)
+    retryable = False if code == "insufficient_quota" else None  # the bill is to be paid first
+    return (kind or ProviderError)(detail, retry_after=hint, retryable=retryable)
