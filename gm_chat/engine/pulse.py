@@ -32,12 +32,12 @@ async def pulsing(
     """Pulse while the block runs, and hand each answer to ``heard``. No pulse is under way any more after it."""
     heart = _Heart(store, log, bus, heard)
     with bus.on_requested(log.turn_id, heart.hurry):
-        beats = asyncio.create_task(heart.beat())
+        first = asyncio.get_running_loop().call_later(PULSE_SECONDS, heart.hurry)
         try:
             yield
         finally:
-            heart.stop()
-            await asyncio.wait({beats})
+            first.cancel()
+            await heart.stop()
 
 
 class _Heart:
@@ -46,22 +46,26 @@ class _Heart:
         self._log = log
         self._bus = bus
         self._heard = heard
+        self._beats: asyncio.Task[None] | None = None  # most turns end before the first pulse, and need none
         self._due = asyncio.Event()
         self._is_over = False
         self._is_live = False  # followed elsewhere, by somebody who can be told
         self._announced = 0
 
     def hurry(self) -> None:
-        """Pulse now."""
+        """Pulse now, and from now on."""
         self._due.set()
+        if self._beats is None:
+            self._beats = asyncio.create_task(self._beat())
 
-    def stop(self) -> None:
-        """Let the current pulse be the last one."""
+    async def stop(self) -> None:
+        """Let the current pulse be the last one, and wait for it."""
         self._is_over = True
         self._due.set()
+        if self._beats is not None:
+            await asyncio.wait({self._beats})
 
-    async def beat(self) -> None:
-        """Pulse whenever it is time, until :meth:`stop`."""
+    async def _beat(self) -> None:
         while not await self._rest():
             self._due.clear()
             try:

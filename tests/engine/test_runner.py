@@ -434,8 +434,9 @@ async def test_cancel_stops_the_turn_closes_it_and_ends_its_log(services: Memory
 
 
 async def test_a_turn_cancelled_at_once_is_closed_too(services: MemoryServices, runner: TurnRunner) -> None:
-    turn_id = await runner.start(ask())
-    assert await runner.cancel(turn_id, actor=OWNER) is True
+    with ScriptedProvider.playing([60]):
+        turn_id = await runner.start(ask())
+        assert await runner.cancel(turn_id, actor=OWNER) is True
     assert await events(runner, turn_id) == [CANCELLED]
     assert services.store.closed[0].outcome.state == "cancelled"
 
