@@ -94,6 +94,14 @@ def test_a_quota_says_when_to_come_back() -> None:
     assert "RESOURCE_EXHAUSTED: You exceeded your current quota" in str(error)
 
 
+def test_a_quota_for_the_day_is_not_asked_again_in_seconds() -> None:
+    quota = json.loads((RECORDINGS / "quota_error.json").read_text().replace("PerMinute", "PerDay"))
+    error = failure(429, quota, retry_after=60.0)
+    assert type(error) is ProviderQuotaError
+    assert (error.retryable, error.retry_after) == (False, None)
+    assert "RESOURCE_EXHAUSTED: You exceeded your current quota" in str(error)
+
+
 @pytest.mark.parametrize(
     ("delay", "seconds"),
     [

@@ -96,6 +96,26 @@ async def test_the_sdks_own_variable_for_the_address(monkeypatch: pytest.MonkeyP
     assert server.requests[0].path == f"/gateway{PATH}"
 
 
+@pytest.mark.parametrize(
+    ("config", "environment", "named"),
+    [
+        ({}, "no address", "GOOGLE_GEMINI_BASE_URL"),
+        ({}, "http://[::1", "GOOGLE_GEMINI_BASE_URL"),
+        ({}, "http://127.0.0.1/?key=secret", "GOOGLE_GEMINI_BASE_URL"),
+        ({"base_url": "http://127.0.0.1\x01"}, "", "base_url"),
+    ],
+)
+async def test_an_address_that_is_none(
+    config: dict[str, Any], environment: str, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", environment)
+    _, raised = await outcome(GeminiProvider.from_config(config))
+    assert type(raised) is ProviderError
+    assert named in str(raised)
+    assert "secret" not in str(raised)
+    assert not raised.retryable
+
+
 @pytest.mark.parametrize("model", ["gemini-x", "models/gemini-x", "tunedModels/mine"])
 async def test_the_model_is_in_the_path(model: str) -> None:
     path = f"/v1/{model if '/' in model else f'models/{model}'}:streamGenerateContent"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from gm_chat.providers.base import ProviderAuthenticationError, ProviderContextError, ProviderError
+from gm_chat.providers.base import ProviderAuthenticationError, ProviderContextError, ProviderError, ProviderQuotaError
 from gm_chat.providers.failures import error_for_status
 
 __all__ = ["SignatureError", "failure"]
@@ -50,6 +50,8 @@ def failure(status: int | None, body: object, *, retry_after: float | None = Non
     reasons = " ".join(str(item.get("reason")) for item in details)
     hint = next(filter(None, map(_retry_delay, details)), retry_after)
     known = error_for_status(code, detail, retry_after=hint)
+    if code == 429 and any(map(_is_daily, details)):  # the delay that is named all the same is one of seconds
+        return ProviderQuotaError(str(known), retryable=False)
     if code == 400:
         for pattern, kind in ((_SIGNATURE, SignatureError), (_TOO_LONG, ProviderContextError)):
             if pattern.search(detail):
@@ -79,6 +81,11 @@ def _code(error: Mapping[str, Any], name: str | None) -> int:
 def _details(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     details = error.get("details")
     yield from (item for item in details if isinstance(item, Mapping)) if isinstance(details, list) else ()
+
+
+def _is_daily(detail: Mapping[str, Any]) -> bool:
+    """Whether it is a ``QuotaFailure`` of a quota that begins anew tomorrow."""
+    return "PerDay" in str(detail.get("violations"))
 
 
 def _retry_delay(detail: Mapping[str, Any]) -> float | None:

@@ -23,6 +23,7 @@ from gm_chat.providers.base import (
     ProviderMalformedError,
     ProviderTimeoutError,
 )
+from gm_chat.providers.configuration import is_http_url
 from gm_chat.providers.connections import ConnectionWatch
 from gm_chat.providers.failures import parse_retry_after
 from gm_chat.providers.pool import ClientPool
@@ -65,6 +66,10 @@ def _new_session(config: GoogleConfig) -> _Session:
     """
     key = config.api_key
     own_server = config.base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL")
+    if own_server and not is_http_url(own_server):  # the configured one has been checked
+        raise ProviderError(
+            "GOOGLE_GEMINI_BASE_URL in the environment is no http:// or https:// address without query", retryable=False
+        )
     if key is None and own_server and not any(map(os.environ.get, _KEYS)) and not _uses_vertex():
         key = NO_KEY
     http = httpx2.AsyncClient(
@@ -121,6 +126,8 @@ async def stream_objects(config: GoogleConfig, body: Mapping[str, Any]) -> Async
         raise ProviderError(f"cannot reach the server that hands out Google's credentials: {error}") from error
     except GoogleAuthError as error:
         raise ProviderAuthenticationError(f"Google's credentials cannot be used: {error}") from error
+    except httpx2.InvalidURL as error:
+        raise ProviderError(f"base_url cannot be an address: {error}", retryable=False) from error
     except (ValueError, RecursionError) as error:  # out of the SDK, which reads the body of a refusal
         raise ProviderError(f"the server's answer cannot be read: {error}") from error
 
