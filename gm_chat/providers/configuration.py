@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HOST_KEYS",
+    "NO_KEY",
     "ProviderConfig",
     "ToolCallFormat",
     "check_choice",
@@ -30,6 +31,10 @@ ToolCallFormat = Literal["native", "text"]
 
 HOST_KEYS: Final = frozenset({"stream_timeout_seconds", "max_retries"})
 """Keys that gm-chat itself reads from the same mapping, whatever the provider."""
+
+
+NO_KEY: Final = "not-needed"
+"""For an SDK that insists on a key, where a server of one's own is configured without any: such servers ignore it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

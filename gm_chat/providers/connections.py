@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ConnectionWatch"]
+__all__ = ["ConnectionWatch", "went_stale"]
 
 
 class ConnectionWatch:
-    """The ``trace`` extension of one httpx request: notes whether a connection was opened for it."""
+    """The extension ``trace`` of one httpx request: notes whether a connection was opened for it."""
 
     def __init__(self) -> None:
         self.opened = False
@@ -22,3 +22,16 @@ class ConnectionWatch:
         """Called by httpcore with each event of the request."""
         if event.startswith("connection.connect_"):
             self.opened = True
+
+
+def went_stale(error: Exception, *lost: type[Exception]) -> bool:
+    """Whether a kept connection had been closed, so that nobody heard the request and it can be sent once more.
+
+    ``error`` is the HTTP library's, or an SDK's that was raised from it; ``lost`` are the HTTP library's errors of a
+    connection that breaks. The request must have a :class:`ConnectionWatch` as its extension ``trace``.
+    """
+    if not (isinstance(error, lost) or isinstance(error.__cause__, lost)):
+        return False
+    request = getattr(error, "request", None)
+    watch = None if request is None else request.extensions.get("trace")
+    return isinstance(watch, ConnectionWatch) and not watch.opened

@@ -12,12 +12,13 @@ from gm_chat.providers.base import (
     ProviderAuthenticationError,
     ProviderContextError,
     ProviderError,
+    ProviderIncompleteError,
     ProviderOverloadedError,
     ProviderQuotaError,
     ProviderTimeoutError,
 )
 
-__all__ = ["error_for_status", "parse_retry_after"]
+__all__ = ["error_for_status", "parse_retry_after", "refuse_page", "without_keys"]
 
 _BY_STATUS: Final[dict[int, type[ProviderError]]] = {
     401: ProviderAuthenticationError,
@@ -29,7 +30,7 @@ _BY_STATUS: Final[dict[int, type[ProviderError]]] = {
     504: ProviderTimeoutError,
     529: ProviderOverloadedError,
 }
-_TOO_LONG: Final = re.compile(r"context (length|window|size)|prompt is too long|exceed\w*_context", re.IGNORECASE)
+_TOO_LONG: Final = re.compile(r"context (length|window|size|limit)|prompt is too long|exceed\w*_context", re.IGNORECASE)
 _MAX_DETAIL: Final = 500
 
 
@@ -45,6 +46,22 @@ def error_for_status(status: int, detail: str, *, retry_after: float | None = No
     shown = detail if len(detail) <= _MAX_DETAIL else detail[:_MAX_DETAIL] + "…"
     retryable = status >= 500 if kind is ProviderError else None  # the same bad request is as bad a second later
     return kind(f"HTTP {status}: {shown}", retry_after=retry_after, retryable=retryable)
+
+
+def refuse_page(content_type: str) -> None:
+    """Raise :class:`ProviderIncompleteError` if a successful response is an HTML page instead of a stream."""
+    if "html" in content_type:
+        raise ProviderIncompleteError(
+            f"the server answered with a page ({content_type}) instead of a stream: is base_url right, does a proxy or "
+            "a login stand before it?"
+        )
+
+
+def without_keys(detail: str, *keys: str | None) -> str:
+    """Take the keys, as far as there are any, out of a text of the vendor's: some gateways quote them whole."""
+    for key in filter(None, keys):
+        detail = detail.replace(key, "<api_key>")
+    return detail
 
 
 def parse_retry_after(value: str | None, *, now: datetime | None = None) -> float | None:

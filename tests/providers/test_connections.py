@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from gm_chat.providers.connections import ConnectionWatch
+from gm_chat.providers.connections import ConnectionWatch, went_stale
 
 
 @pytest.mark.parametrize(
@@ -18,3 +21,37 @@ async def test_it_notes_a_connection_that_is_opened(event: str, opened: bool) ->
     watch = ConnectionWatch()
     await watch(event, {})
     assert watch.opened is opened
+
+
+class LostError(Exception):
+    """An HTTP library's."""
+
+    def __init__(self, trace: object) -> None:
+        self.request = SimpleNamespace(extensions={} if trace is None else {"trace": trace})
+
+
+class SDKError(LostError):
+    """An SDK's, which is raised from the HTTP library's and is none."""
+
+
+def watch(*, opened: bool) -> ConnectionWatch:
+    made = ConnectionWatch()
+    made.opened = opened
+    return made
+
+
+@pytest.mark.parametrize(
+    ("trace", "stale"), [(watch(opened=False), True), (watch(opened=True), False), (None, False), ("other", False)]
+)
+def test_only_a_kept_connection_goes_stale(trace: Any, stale: bool) -> None:
+    assert went_stale(LostError(trace), LostError) is stale
+    wrapped = SDKError(trace)
+    wrapped.__cause__ = LostError(trace)
+    assert went_stale(wrapped, LostError) is stale
+
+
+def test_other_failures_are_no_sign_of_it() -> None:
+    assert not went_stale(SDKError(watch(opened=False)), KeyError, OSError)
+    error = OSError()
+    error.__cause__ = LostError(watch(opened=False))
+    assert not went_stale(error, LostError)  # it has no request

@@ -8,11 +8,12 @@ from gm_chat.providers.base import (
     ProviderAuthenticationError,
     ProviderContextError,
     ProviderError,
+    ProviderIncompleteError,
     ProviderOverloadedError,
     ProviderQuotaError,
     ProviderTimeoutError,
 )
-from gm_chat.providers.failures import error_for_status, parse_retry_after
+from gm_chat.providers.failures import error_for_status, parse_retry_after, refuse_page, without_keys
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 
@@ -90,3 +91,16 @@ def test_a_page_is_shortened() -> None:
 )
 def test_what_may_succeed_a_little_later(status, retryable) -> None:
     assert error_for_status(status, "no").retryable is retryable
+
+
+def test_a_page_is_no_stream() -> None:
+    with pytest.raises(ProviderIncompleteError, match=r"with a page .text/html; charset=utf-8. instead of a stream"):
+        refuse_page("text/html; charset=utf-8")
+    for content_type in ("text/event-stream", "application/x-ndjson", ""):
+        refuse_page(content_type)
+
+
+def test_keys_are_taken_out_of_what_a_vendor_says() -> None:
+    assert without_keys("bad key sk-1, not sk-2 (sk-1)", "sk-1", None, "", "sk-2") == (
+        "bad key <api_key>, not <api_key> (<api_key>)"
+    )

@@ -72,6 +72,14 @@ async def test_a_refusal(status: int, body: bytes, kind: type[ProviderError], me
     assert message in str(raised)
 
 
+@pytest.mark.parametrize("status", [200, 401])
+async def test_a_key_that_the_server_quotes_is_not_shown(status: int) -> None:
+    async with ReplayServer() as server:
+        server.reply(PATH, Reply(lines({"error": "bad key sk-secret"}), status, TYPE))
+        _, raised = await outcome(provider(server, api_key="sk-secret"))
+    assert "bad key <api_key>" in str(raised)
+
+
 async def test_rubbish_is_malformed() -> None:
     async with ReplayServer() as server:
         server.reply(PATH, Reply(lines(HI) + b"{nope}\n" + lines(DONE), content_type=TYPE))

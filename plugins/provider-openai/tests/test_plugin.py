@@ -26,7 +26,7 @@ def test_the_spec() -> None:
     assert isinstance(spec.build({"model": "x"}), OpenAIProvider)
     assert isinstance(spec.build(None), OpenAIProvider)
     assert spec.check is not None
-    spec.check({})
+    spec.check({"api_key": "x"})
 
 
 @pytest.mark.parametrize("module", ["gm_chat_provider_openai", "gm_chat_provider_openai.plugin"])

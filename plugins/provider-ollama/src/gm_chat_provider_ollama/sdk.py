@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,8 +15,8 @@ from gm_chat.providers.base import (
     ProviderIncompleteError,
     ProviderTimeoutError,
 )
-from gm_chat.providers.connections import ConnectionWatch
-from gm_chat.providers.failures import error_for_status, parse_retry_after
+from gm_chat.providers.connections import ConnectionWatch, went_stale
+from gm_chat.providers.failures import error_for_status, parse_retry_after, refuse_page, without_keys
 from gm_chat.providers.pool import ClientPool
 from gm_chat_provider_ollama.stream import LineDecoder
 from gm_chat_provider_ollama.window import warn_if_cut
@@ -35,17 +36,15 @@ class RawChatClient(AsyncClient):
     raise a ``ValidationError`` when a tool call's arguments are a string, null or missing.
     """
 
+    key: str | None = None
+    """What the server may quote and nobody should read."""
+
     async def chat_objects(self, body: Mapping[str, Any]) -> AsyncGenerator[Mapping[str, Any]]:
         """Post ``body`` to ``/api/chat`` and yield the stream's objects; raise a ``ProviderError`` for a refusal."""
         async with aclosing(await self._post(body)) as response:
             if response.status_code >= 400:
-                raise _refusal(response, await response.aread())
-            kind = response.headers.get("content-type", "")
-            if "html" in kind:
-                raise ProviderIncompleteError(
-                    f"the server answered with a page ({kind}) instead of a stream: is base_url Ollama's address, "
-                    "does a proxy or a login stand before it?"
-                )
+                raise _refusal(response, await response.aread(), self.key)
+            refuse_page(response.headers.get("content-type", ""))
             decoder = LineDecoder()
             async for piece in response.aiter_bytes():
                 for value in decoder.feed(piece):
@@ -55,17 +54,16 @@ class RawChatClient(AsyncClient):
 
     async def _post(self, body: Mapping[str, Any]) -> httpx.Response:
         """Post the body; once more if the connection that was kept from an earlier call turns out to be closed."""
-        watch = ConnectionWatch()
         try:
-            return await self._send(body, watch)
-        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
-            if watch.opened:
+            return await self._send(body)
+        except httpx.TransportError as error:
+            if not went_stale(error, httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
                 raise
-        return await self._send(body, watch)
+        return await self._send(body)
 
-    async def _send(self, body: Mapping[str, Any], watch: ConnectionWatch) -> httpx.Response:
+    async def _send(self, body: Mapping[str, Any]) -> httpx.Response:
         client: httpx.AsyncClient = self._client
-        request = client.build_request("POST", "/api/chat", json=body, extensions={"trace": watch})
+        request = client.build_request("POST", "/api/chat", json=body, extensions={"trace": ConnectionWatch()})
         return await client.send(request, stream=True)
 
 
@@ -79,10 +77,17 @@ _POOL: Final[ClientPool[RawChatClient]] = ClientPool(_close)
 _TLS: Final = httpx.create_ssl_context()
 """One for the process: reading the certificates takes 25 ms, all else about a client next to nothing."""
 
+_LIMITS: Final = httpx.Limits(max_connections=1000, max_keepalive_connections=100)
+"""A stream holds its connection: the library's own limit would let the 101st turn wait for one that ends."""
+
 
 def _new_client(config: OllamaConfig) -> RawChatClient:
     headers = {"Authorization": f"Bearer {config.api_key}"} if config.api_key else None
-    return RawChatClient(host=config.base_url, timeout=config.timeout_seconds, verify=_TLS, headers=headers)
+    client = RawChatClient(
+        host=config.base_url, timeout=config.timeout_seconds, verify=_TLS, limits=_LIMITS, headers=headers
+    )
+    client.key = config.api_key or os.environ.get("OLLAMA_API_KEY")
+    return client
 
 
 async def stream_objects(config: OllamaConfig, body: Mapping[str, Any]) -> AsyncGenerator[Mapping[str, Any]]:
@@ -97,7 +102,7 @@ async def stream_objects(config: OllamaConfig, body: Mapping[str, Any]) -> Async
             async for value in values:
                 started = True
                 if value.get("error"):
-                    raise ProviderError(f"Ollama reports: {value['error']}")
+                    raise ProviderError(f"Ollama reports: {without_keys(str(value['error']), client.key)}")
                 if value.get("done") is True:
                     warn_if_cut(config, body, value)
                 yield value
@@ -109,11 +114,11 @@ async def stream_objects(config: OllamaConfig, body: Mapping[str, Any]) -> Async
         raise ProviderError(f"cannot reach Ollama at {config.base_url} ({error}): is it running?") from error
 
 
-def _refusal(response: httpx.Response, body: bytes) -> ProviderError:
+def _refusal(response: httpx.Response, body: bytes, key: str | None) -> ProviderError:
     text = body.decode("utf-8", "replace")
     try:
         detail = str(json.loads(text)["error"])
     except (ValueError, TypeError, KeyError, RecursionError):
         detail = text
     hint = parse_retry_after(response.headers.get("retry-after"))
-    return error_for_status(response.status_code, detail, retry_after=hint)
+    return error_for_status(response.status_code, without_keys(detail, key), retry_after=hint)

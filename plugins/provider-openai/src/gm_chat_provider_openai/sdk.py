@@ -30,8 +30,9 @@ from gm_chat.providers.base import (
     ProviderQuotaError,
     ProviderTimeoutError,
 )
-from gm_chat.providers.connections import ConnectionWatch
-from gm_chat.providers.failures import error_for_status, parse_retry_after
+from gm_chat.providers.configuration import NO_KEY
+from gm_chat.providers.connections import ConnectionWatch, went_stale
+from gm_chat.providers.failures import error_for_status, parse_retry_after, refuse_page, without_keys
 from gm_chat.providers.pool import ClientPool
 
 if TYPE_CHECKING:
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from gm_chat_provider_openai.config import OpenAIConfig
 
 __all__ = ["stream_objects"]
-
-NO_KEY: Final = "not-needed"
-"""Sent to a server of one's own when no key is configured: the SDK insists on one, such servers ignore it."""
 
 _BY_CODE: Final[dict[str, type[ProviderError]]] = {
     "content_filter": ProviderFilteredError,
@@ -105,12 +103,7 @@ async def stream_objects(config: OpenAIConfig, body: CompletionCreateParamsStrea
     try:
         session = await _POOL.get(config, lambda: _new_session(config))
         async with await _open(session, body) as stream:
-            kind = stream.response.headers.get("content-type", "")
-            if "html" in kind:
-                raise ProviderIncompleteError(
-                    f"the server answered with a page ({kind}) instead of a stream: is base_url right, does a proxy "
-                    "or a login stand before it?"
-                )
+            refuse_page(stream.response.headers.get("content-type", ""))
             async for value in stream:
                 started = True
                 yield value
@@ -146,9 +139,7 @@ async def _post(client: AsyncOpenAI, body: CompletionCreateParamsStreaming) -> A
     try:
         return await _send(client, body)
     except APIConnectionError as error:
-        watch = error.request.extensions.get("trace")
-        lost = isinstance(error.__cause__, httpx2.RemoteProtocolError | httpx2.ReadError | httpx2.WriteError)
-        if not lost or not isinstance(watch, ConnectionWatch) or watch.opened:
+        if not went_stale(error, httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
             raise
     return await _send(client, body)
 
@@ -162,9 +153,7 @@ async def _send(client: AsyncOpenAI, body: CompletionCreateParamsStreaming) -> A
 
 def _sdk_error(error: OpenAIError, config: OpenAIConfig) -> ProviderError:
     """Map what the SDK raises for a refused request, for an error inside the stream, and for a missing key."""
-    detail = str(error)
-    for key in filter(None, (config.api_key, os.environ.get("OPENAI_API_KEY"))):
-        detail = detail.replace(key, "<api_key>")  # some gateways quote the whole key
+    detail = without_keys(str(error), config.api_key, os.environ.get("OPENAI_API_KEY"))
     if not isinstance(error, APIError):
         return ProviderAuthenticationError(f"{detail} In gm-chat: provider_config['api_key'].")
     code = str(error.code or "")  # some servers send a number
