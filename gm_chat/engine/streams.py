@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from gm_chat.engine.waiting import within
 from gm_chat.providers.base import ProviderError, ProviderIncompleteError, ProviderTimeoutError
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ CLOSE_SECONDS: Final = 1.0
 async def next_event(stream: AsyncIterator[ChatEvent], name: str, seconds: float, awaited: str) -> ChatEvent:
     """Return the next event; raise :class:`ProviderTimeoutError` that says which one the provider ``name`` owes."""
     try:
-        async with asyncio.timeout(seconds):
-            return await anext(stream)
+        return await within(seconds, anext(stream))
     except StopAsyncIteration:
         raise ProviderIncompleteError(f"the stream of provider {name!r} ended without a DoneEvent") from None
     except ProviderError:
@@ -40,7 +39,6 @@ async def close_stream(stream: AsyncIterator[ChatEvent], name: str) -> None:
     if aclose is None:
         return
     try:
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await aclose()
+        await within(CLOSE_SECONDS, aclose())
     except Exception:
         logger.warning("the stream of provider %r could not be closed", name, exc_info=True)

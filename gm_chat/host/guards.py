@@ -10,6 +10,7 @@ import inspect
 import logging
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from gm_chat.engine.waiting import within
 from gm_chat.host.problems import Failed, Origin, attempt
 from gm_chat.plugin.decisions import Decision
 from gm_chat.plugin.errors import PluginError, ToolError
@@ -32,8 +33,7 @@ def timed(seconds: float, call: Callable[P, Awaitable[T]]) -> Callable[P, Awaita
     """Cancel the call after ``seconds`` and raise ``TimeoutError``."""
 
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
-        async with asyncio.timeout(seconds):
-            return await call(*args, **kwargs)
+        return await within(seconds, call(*args, **kwargs))
 
     return guarded
 
