@@ -122,7 +122,7 @@ class TestKeys:
             server.reply(PATH, Reply(body, 401, "application/json") if where == "refused" else Reply(events(error)))
             _, raised = await outcome(provider(server, **config))
         assert type(raised) is ProviderAuthenticationError
-        assert "the key <secret> is bad" in str(raised)
+        assert "the key <api_key> is bad" in str(raised)
         assert "sk-ant-secret" not in str(raised)
 
 
@@ -156,6 +156,7 @@ class TestErrors:
         ("status", "type_", "message", "kind"),
         [
             (400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", ProviderContextError),
+            (400, "invalid_request_error", "input and `max_tokens` exceed context limit", ProviderContextError),
             (400, "invalid_request_error", "messages: at least one message is required", ProviderError),
             (401, "authentication_error", "invalid key", ProviderAuthenticationError),
             (402, "billing_error", "pay first", ProviderQuotaError),

@@ -13,7 +13,7 @@ from gm_chat.providers.base import (
     ProviderQuotaError,
     ProviderTimeoutError,
 )
-from gm_chat.providers.failures import error_for_status
+from gm_chat.providers.failures import error_for_status, without_keys
 
 __all__ = ["describe", "error_of"]
 
@@ -35,15 +35,13 @@ _MAX_DETAIL: Final = 500
 
 
 def error_of(
-    body: object, *, status: int | None = None, retry_after: float | None = None, secrets: tuple[str, ...] = ()
+    body: object, *, status: int | None = None, retry_after: float | None = None, keys: tuple[str | None, ...] = ()
 ) -> ProviderError:
     """Return the error that ``body`` describes: of the stream, or with ``status`` of a refused request.
 
-    The type that the service names decides before the status. ``secrets`` are masked: some gateways quote keys.
+    The type that the service names decides before the status. ``keys`` are masked.
     """
-    detail = describe(body)
-    for secret in secrets:
-        detail = detail.replace(secret, "<secret>")
+    detail = without_keys(describe(body), *keys)
     detail = detail if len(detail) <= _MAX_DETAIL else detail[:_MAX_DETAIL] + "…"
     type_ = _field(body, "type")
     if status is not None and type_ not in _BY_TYPE:

@@ -30,8 +30,9 @@ from gm_chat.providers.base import (
     ProviderMalformedError,
     ProviderTimeoutError,
 )
-from gm_chat.providers.connections import ConnectionWatch
-from gm_chat.providers.failures import parse_retry_after
+from gm_chat.providers.configuration import NO_KEY
+from gm_chat.providers.connections import ConnectionWatch, went_stale
+from gm_chat.providers.failures import parse_retry_after, refuse_page
 from gm_chat.providers.pool import ClientPool
 from gm_chat_provider_anthropic.errors import describe, error_of
 from gm_chat_provider_anthropic.recovery import LASTING, without, without_refused
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
 __all__ = ["stream_objects"]
 
 logger = logging.getLogger("gm_chat.providers.anthropic")
-
-NO_KEY: Final = "not-needed"
-"""Sent to a server of one's own when no key is configured: the SDK insists on one, such servers ignore it."""
 
 WITH_TEMPERATURE: Final = {"anthropic-version": "2023-06-01"}
 """The last version of the API that has a temperature."""
@@ -107,13 +105,8 @@ async def stream_objects(config: AnthropicConfig, body: MessageCreateParamsStrea
         session = await _POOL.get(config, lambda: _new_session(config))
         async with await _open(session, _payload(config, body)) as stream:
             started = True
-            kind = stream.response.headers.get("content-type", "")
-            if "html" in kind:
-                raise ProviderIncompleteError(
-                    f"the server answered with a page ({kind}) instead of a stream: is base_url right, does a proxy "
-                    "or a login stand before it?"
-                )
-            async with aclosing(_values(stream, _secrets(config))) as values:
+            refuse_page(stream.response.headers.get("content-type", ""))
+            async with aclosing(_values(stream, _keys(config))) as values:
                 async for value in values:
                     yield value
     except (APITimeoutError, httpx2.TimeoutException) as error:
@@ -127,8 +120,7 @@ async def stream_objects(config: AnthropicConfig, body: MessageCreateParamsStrea
         raise ProviderError(f"cannot reach {error.request.url.copy_with(userinfo=b'', query=None)}: {cause}") from error
     except APIStatusError as error:
         hint = parse_retry_after(error.response.headers.get("retry-after"))
-        secrets = _secrets(config)
-        raise error_of(_body_of(error), status=error.status_code, retry_after=hint, secrets=secrets) from error
+        raise error_of(_body_of(error), status=error.status_code, retry_after=hint, keys=_keys(config)) from error
     except AnthropicError as error:  # no credentials where a profile or the environment promises some
         raise ProviderAuthenticationError(f"{error} In gm-chat: provider_config['api_key'].") from error
     except (ValueError, RecursionError) as error:  # JSON, or UTF-8, that is none
@@ -148,7 +140,7 @@ def _payload(config: AnthropicConfig, body: MessageCreateParamsStreaming) -> dic
     return payload
 
 
-async def _values(stream: AsyncStream[object], secrets: tuple[str, ...]) -> AsyncGenerator[object]:
+async def _values(stream: AsyncStream[object], keys: tuple[str | None, ...]) -> AsyncGenerator[object]:
     """Yield the events' JSON objects up to the message's end; raise the error that an event reports.
 
     The SDK's own iterator passes over events without a name, which some servers send.
@@ -160,13 +152,13 @@ async def _values(stream: AsyncStream[object], secrets: tuple[str, ...]) -> Asyn
             if not event.data:
                 continue
             if event.event == "error":
-                raise error_of(_json_or_text(event.data), secrets=secrets)
+                raise error_of(_json_or_text(event.data), keys=keys)
             value = event.json()
             kind = None
             if isinstance(value, dict):
                 kind = value.setdefault("type", event.event)
                 if kind == "error":
-                    raise error_of(value, secrets=secrets)
+                    raise error_of(value, keys=keys)
             yield value
             if kind == "message_stop":
                 await _read_to_the_end(events)
@@ -210,9 +202,7 @@ async def _post(client: AsyncAnthropic, body: Mapping[str, Any]) -> AsyncStream[
     try:
         return await _send(client, body)
     except APIConnectionError as error:
-        watch = error.request.extensions.get("trace")
-        lost = isinstance(error.__cause__, httpx2.RemoteProtocolError | httpx2.ReadError | httpx2.WriteError)
-        if not lost or not isinstance(watch, ConnectionWatch) or watch.opened:
+        if not went_stale(error, httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
             raise
     return await _send(client, body)
 
@@ -229,6 +219,5 @@ def _body_of(error: APIStatusError) -> object:
     return {"request_id": error.request_id, **error.body}
 
 
-def _secrets(config: AnthropicConfig) -> tuple[str, ...]:
-    values = (config.api_key, os.environ.get("ANTHROPIC_API_KEY"), os.environ.get("ANTHROPIC_AUTH_TOKEN"))
-    return tuple(filter(None, values))
+def _keys(config: AnthropicConfig) -> tuple[str | None, ...]:
+    return config.api_key, os.environ.get("ANTHROPIC_API_KEY"), os.environ.get("ANTHROPIC_AUTH_TOKEN")
