@@ -123,7 +123,11 @@ class TokenUsage:
 
 @dataclass(frozen=True, slots=True)
 class TextChunkEvent:
-    """A fragment of assistant text, in order."""
+    """A fragment of assistant text, in order.
+
+    Empty text shows nothing and is no beginning of an answer. It is a sign of life of a provider that works on what
+    cannot be shown, such as thoughts or a tool call, so that its time does not run out.
+    """
 
     content: str
 

@@ -49,7 +49,8 @@ class TestAssembler:
         ]
 
     def test_thinking_is_no_answer(self) -> None:
-        assert run({"message": {"content": "", "thinking": "Hm."}}, DONE) == [DoneEvent(UNREPORTED, "stop")]
+        thoughts = ({"message": {"content": "", "thinking": "Hm."}},) * 2
+        assert run(*thoughts, DONE) == [TextChunkEvent(""), TextChunkEvent(""), DoneEvent(UNREPORTED, "stop")]
 
     @pytest.mark.parametrize(
         ("arguments", "args"),

@@ -54,6 +54,13 @@ UNREPORTED = TokenUsage(reported=False)
 
 
 class TestText:
+    @pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])
+    def test_a_thought_is_a_sign_of_life_and_no_answer(self, key: str) -> None:
+        assert run(delta({key: "Hm."}), delta({key: "", "content": "a"}), delta({key: None}), end("stop"))[:-1] == [
+            TextChunkEvent(""),
+            TextChunkEvent("a"),
+        ]
+
     def test_chunks_come_out_as_they_are(self) -> None:
         assert run(
             delta({"role": "assistant", "content": ""}), delta({"content": "a"}), delta({"content": "b"}), end("stop")

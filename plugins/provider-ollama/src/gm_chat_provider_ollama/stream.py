@@ -73,11 +73,13 @@ class StreamAssembler:
         self._last: Mapping[str, Any] | None = None
 
     def feed(self, chunk: Mapping[str, Any]) -> Iterator[TextChunkEvent]:
-        """Take one object and yield the text in it. A model's thinking is not part of its answer."""
+        """Take one object and yield the text in it, empty text for a thought, which is not part of the answer."""
         message = object_of(chunk.get("message"), "a message")
         text = text_of(message.get("content"), "a message's content")
         if text:
             yield TextChunkEvent(text)
+        elif message.get("thinking"):
+            yield TextChunkEvent("")
         for item in array_of(message.get("tool_calls"), "tool_calls"):
             call = object_of(item, "a tool call")
             function = object_of(call.get("function"), "a function")

@@ -70,7 +70,7 @@ class StreamAssembler:
         return self._finish_reason is not None
 
     def feed(self, chunk: object) -> Iterator[TextChunkEvent]:
-        """Take one object and yield the text in it."""
+        """Take one object and yield the text in it, empty text for a thought, which is not part of the answer."""
         values = object_of(chunk, "a chunk of the stream")
         model = values.get("model")
         if isinstance(model, str) and model:
@@ -86,6 +86,8 @@ class StreamAssembler:
         if text:
             self._has_text = True
             yield TextChunkEvent(text)
+        elif delta.get("reasoning_content") or delta.get("reasoning"):  # the names that the imitators have for it
+            yield TextChunkEvent("")
         self._refusal += text_of(delta.get("refusal"), "refusal")
         for fragment in array_of(delta.get("tool_calls"), "tool_calls"):
             self._feed_call(object_of(fragment, "a tool call"))
