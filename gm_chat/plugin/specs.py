@@ -25,9 +25,10 @@ class ProviderSpec:
     """A provider under a short name, as in ``"provider": "ollama"``.
 
     ``build(config)`` makes an instance; ``None`` means "read the chat's provider_config". It is the first moment at
-    which the vendor's SDK may be imported. ``check(config)`` raises ``ImportError`` when the SDK is missing (check
-    E003, with ``required_extra`` in the hint), ``ValueError`` when it cannot work as it is configured (E002), and
-    anything else when it is unusable otherwise (E004).
+    which the vendor's SDK may be imported. Each turn builds its own, in a thread as long as that takes time.
+    ``check(config)`` raises ``ImportError`` when the SDK is missing (check E003, with ``required_extra`` in the hint),
+    ``ValueError`` when it cannot work as it is configured (E002), and anything else when it is unusable otherwise
+    (E004).
     """
 
     name: str
