@@ -15,6 +15,7 @@ from django.utils.html import format_html
 
 from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn
 from gm_chat.persistence.lapsed import end_lapsed
+from gm_chat.persistence.segments import whole_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,10 +57,14 @@ def indented(name: str) -> Callable[[Any, Model], str]:
 
     @admin.display(description=name.replace("_", " "))
     def show(_: Any, row: Model) -> str:
-        value = getattr(row, name)
-        return format_html("<pre>{}</pre>", json.dumps(value, indent=2, ensure_ascii=False)) if value else "-"
+        return pretty(getattr(row, name))
 
     return show
+
+
+def pretty(value: Any) -> str:
+    """JSON over several lines."""
+    return format_html("<pre>{}</pre>", json.dumps(value, indent=2, ensure_ascii=False)) if value else "-"
 
 
 class MessageInline(ReadOnly, StackedInline):
@@ -129,11 +134,15 @@ class TurnAdmin(ReadOnly, ModelAdmin):
     ordering = ("-created",)
     date_hierarchy = "created"
     search_fields = ("id",)
-    log = indented("events")
     fields = readonly_fields = (
         "id", "conversation", "state", "error_code", "created", "alive_until", "cancel_requested", "finished", "usage",
         "log",
     )  # fmt: skip
+
+    @admin.display(description="events")
+    def log(self, row: ChatTurn) -> str:
+        """All events, those in segments included."""
+        return pretty(whole_log(row))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """A turn whose process died does not read as running: it is ended by whoever looks."""

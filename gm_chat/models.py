@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-__all__ = ["ChatConversation", "ChatMessage", "ChatPendingConfirmation", "ChatTurn"]
+__all__ = ["ChatConversation", "ChatEventSegment", "ChatMessage", "ChatPendingConfirmation", "ChatTurn"]
 
 
 class ChatConversation(models.Model):
@@ -93,7 +93,9 @@ class ChatTurn(models.Model):
         max_length=64, blank=True, default="", help_text="The public code of a turn that failed."
     )
     usage = models.JSONField(null=True, blank=True, help_text="Token counts; empty when the provider reported none.")
-    events = models.JSONField(default=list, blank=True, help_text="The turn's events in order, for replay.")
+    events = models.JSONField(
+        default=list, blank=True, help_text="The turn's events in order, for replay: of a long turn the first ones."
+    )
     owner_key = models.CharField(max_length=64, editable=False, help_text="SHA-256 of the actor's key.")
     active_key = models.CharField(
         max_length=64,
@@ -125,6 +127,29 @@ class ChatTurn(models.Model):
 
     def __str__(self) -> str:
         return f"turn {self.pk} ({self.state})"
+
+
+class ChatEventSegment(models.Model):
+    """Some more events of a turn, after those in its row: what was new when a long turn was shown once more.
+
+    Segments are added and never changed; their numbers leave no gap.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    # The constraint's index starts with the column and serves the foreign key too.
+    turn = models.ForeignKey(ChatTurn, on_delete=models.CASCADE, related_name="segments", db_index=False)
+    first_seq = models.PositiveIntegerField(help_text="The number of its first event in the turn's log.")
+    last_seq = models.PositiveIntegerField()
+    events = models.JSONField()
+
+    class Meta:
+        verbose_name = "event segment"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["turn", "first_seq"], name="gm_chat_event_segment_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"events {self.first_seq} to {self.last_seq} of turn {self.turn_id}"
 
 
 class ChatMessage(models.Model):

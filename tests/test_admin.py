@@ -13,7 +13,7 @@ from django.test import Client, RequestFactory
 from django.urls import ResolverMatch, path, reverse
 from django.utils import timezone
 
-from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn
+from gm_chat.models import ChatConversation, ChatEventSegment, ChatMessage, ChatPendingConfirmation, ChatTurn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,6 +102,12 @@ def test_turns_and_confirmations(
 ) -> None:
     assert browser.get(reverse(f"admin:gm_chat_{name}_changelist")).status_code == 200
     assert text in browser.get(reverse(f"admin:gm_chat_{name}_change", args=[key()])).content.decode()
+
+
+def test_a_long_turn_is_shown_whole(browser: Client, conversation: ChatConversation) -> None:
+    ChatEventSegment.objects.create(turn_id="t1", first_seq=2, last_seq=2, events=[{"kind": "TextChunk", "a": "later"}])
+    page = browser.get(reverse("admin:gm_chat_chatturn_change", args=["t1"])).content.decode()
+    assert page.index("&lt;b&gt;") < page.index("later")
 
 
 def test_who_looks_sees_what_died(browser: Client, conversation: ChatConversation) -> None:

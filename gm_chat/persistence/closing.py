@@ -1,6 +1,7 @@
 """Recording what a turn left when it ends or pauses: two statements, four with a confirmation to wait for.
 
-One more where the user's message is not known: when the turn was resumed, maybe by another process.
+One more where the user's message is not known, as when the turn was resumed, maybe by another process; and one more for
+the rest of a long turn's events.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from gm_chat.models import ChatMessage, ChatPendingConfirmation, ChatTurn
-from gm_chat.persistence.database import transact
+from gm_chat.persistence.database import chat_database, transact
 from gm_chat.persistence.prepared import insert, update
-from gm_chat.persistence.rows import message_values, pack_event, pack_input, pack_progress, pack_usage, stored_time
+from gm_chat.persistence.rows import message_values, pack_input, pack_progress, pack_usage, stored_time
+from gm_chat.persistence.segments import add_segments, row_part, stored_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,30 +29,38 @@ __all__ = ["add_messages", "close_turn"]
 logger = logging.getLogger("gm_chat.persistence")
 
 
-def close_turn(turn: ClosedTurn, *, question_id: int | None = None) -> None:
-    """See :meth:`gm_chat.engine.ports.TurnStore.close_turn`. A turn that is not running is left as it is."""
+def close_turn(turn: ClosedTurn, *, shown: int | None = 0, question_id: int | None = None) -> None:
+    """See :meth:`gm_chat.engine.ports.TurnStore.close_turn`. A turn that is not running is left as it is.
+
+    Of its events ``shown`` are stored; ``None``: nobody knows how many.
+    """
+    close = partial(_close, turn=turn)
     try:
-        ended = transact(partial(_close, turn=turn, question_id=question_id))
+        ended = transact(partial(close, shown=_shown(turn) if shown is None else shown, question_id=question_id))
     except IntegrityError:
-        if question_id is None:
-            raise
-        ended = transact(partial(_close, turn=turn, question_id=None))  # somebody deleted the question meanwhile
+        # Somebody deleted the question meanwhile, or a pulse that was given up came through.
+        ended = transact(partial(close, shown=_shown(turn), question_id=None))
     if not ended:
         logger.warning("Turn %r was not running any more: its end as %r is dropped.", turn.turn_id, turn.outcome.state)
 
 
-def _close(alias: str, *, turn: ClosedTurn, question_id: int | None) -> bool:
+def _shown(turn: ClosedTurn) -> int:
+    return stored_events(chat_database(), turn.turn_id)
+
+
+def _close(alias: str, *, turn: ClosedTurn, shown: int, question_id: int | None) -> bool:
     end: dict[str, Any] = {
         "state": turn.outcome.state,
         "error_code": turn.outcome.code or "",
         "usage": pack_usage(turn.usage),
-        "events": [pack_event(event) for event in turn.events],
         "alive_until": None,
+        **row_part(turn.events, shown),
     }
     if turn.pending is None:
         end |= {"active_key": None, "finished": timezone.now()}
     if not update(alias, ChatTurn, end, id=turn.turn_id, state=ChatTurn.State.RUNNING):
         return False
+    add_segments(alias, turn.turn_id, turn.events, shown)
     conversation_id = int(turn.conversation_id or 0)
     add_messages(alias, conversation_id, turn.turn_id, turn.messages, question_id=question_id)
     if turn.pending is not None:

@@ -24,13 +24,16 @@ from gm_chat.persistence.database import chat_database, transact
 from gm_chat.persistence.lapsed import lapse_claims
 from gm_chat.persistence.owner import actor_of
 from gm_chat.persistence.rows import pack_event, read_time, unpack_event, unpack_input, unpack_progress
+from gm_chat.persistence.segments import add_segment, last_seq, read_log
 from gm_chat.persistence.window import read_window
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from django.db.models import QuerySet
 
+    from gm_chat.engine.events import Event
     from gm_chat.engine.ports import ConfirmRequest, StoredMessage
     from gm_chat.persistence.owner import Owner
     from gm_chat.plugin.context import Actor
@@ -53,7 +56,7 @@ def claim(
         claimed = {"state": State.CLAIMED, "lease_until": now + timedelta(seconds=lease_seconds)}
         if not mine.filter(state=State.PENDING, expires_at__gt=now).update(**claimed):
             return None
-        row = mine.select_related("turn").get()
+        row = mine.select_related("turn").annotate(last=last_seq("turn_id")).get()
         waiting = _waiting(row)
         paused = ChatTurn.objects.using(alias).filter(pk=row.turn_id, state=ChatTurn.State.PAUSED)
         alive_until = now + timedelta(seconds=alive_seconds)
@@ -62,7 +65,8 @@ def claim(
             raise TurnStopped("confirmation_unavailable")  # and so the claim is taken back
         # Cleanup goes by the last activity: an unknown outcome is to be seen for ttl_hours from now on.
         ChatConversation.objects.using(alias).filter(pk=row.conversation_id).update(updated=now)
-        return _resumed(alias, row, waiting, max_messages)
+        log = read_log(alias, row.turn_id, row.turn.events, row.last)
+        return _resumed(alias, row, waiting, [unpack_event(event) for _, event in log], max_messages)
 
     resumed = transact(take)
     if resumed is None:
@@ -70,7 +74,9 @@ def claim(
     return resumed
 
 
-def _resumed(alias: str, row: ChatPendingConfirmation, waiting: PendingMutation, max_messages: int) -> ResumedTurn:
+def _resumed(
+    alias: str, row: ChatPendingConfirmation, waiting: PendingMutation, events: Sequence[Event], max_messages: int
+) -> ResumedTurn:
     # The turn that waited is the newest one, and is whole in any window that holds a message.
     window = read_window(alias, row.conversation_id, max(max_messages, 1))
     history = () if window is None else window.history
@@ -80,7 +86,7 @@ def _resumed(alias: str, row: ChatPendingConfirmation, waiting: PendingMutation,
         text=next((message.content for message in reversed(history) if message.role == "user"), ""),
         history=history,
         pending=waiting,
-        events=tuple(map(unpack_event, row.turn.events)),
+        events=tuple(events),
         summary="" if window is None else window.summary,
     )
 
@@ -138,14 +144,14 @@ def _expire(alias: str, *, key: int, actor: Actor | None, now: datetime) -> Expi
     this = ChatPendingConfirmation.objects.using(alias).filter(pk=key)
     if not this.filter(state=State.PENDING, expires_at__lte=now).update(state=State.EXPIRED, resolved_at=now):
         return None
-    row = this.select_related("turn", "conversation__user").get()
+    row = this.select_related("turn", "conversation__user").annotate(last=last_seq("turn_id")).get()
     waiting = _waiting(row) or _mutation(row, {})
-    ChatTurn.objects.using(alias).filter(pk=row.turn_id, state=ChatTurn.State.PAUSED).update(
-        state=ChatTurn.State.DONE,
-        active_key=None,
-        events=[*row.turn.events, *map(pack_event, timed_out_events(waiting))],
-        finished=now,
-    )
+    events = timed_out_events(waiting)
+    end: dict[str, Any] = {"state": ChatTurn.State.DONE, "active_key": None, "finished": now}
+    if row.last is None:
+        end["events"] = [*row.turn.events, *map(pack_event, events)]
+    if ChatTurn.objects.using(alias).filter(pk=row.turn_id, state=ChatTurn.State.PAUSED).update(**end) and row.last:
+        add_segment(alias, row.turn_id, events, row.last)
     add_messages(alias, row.conversation_id, row.turn_id, [timed_out(waiting)])
     question = ChatMessage.objects.using(alias).filter(turn_id=row.turn_id, role=ChatMessage.Role.USER)
     return ExpiredMutation(

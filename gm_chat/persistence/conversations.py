@@ -2,7 +2,8 @@
 
 Here are the hops to the database threads, and what happens where the tables are missing; what each method does in the
 database lies in ``opening``, ``closing``, ``confirmations`` and ``following``. A text-only turn costs six
-statements, four when it is accepted and two at its end, each group in one transaction.
+statements, four when it is accepted and two at its end, each group in one transaction. How a log is kept is told in
+``segments``.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import logging
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from django.db import OperationalError, ProgrammingError, connections
 
 from gm_chat.engine.failures import TurnStopped
 from gm_chat.engine.memory_store import ALIVE_SECONDS, MemoryTurnStore
 from gm_chat.engine.ports import JoinedTurn, OpenedTurn, Pulse
-from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn
+from gm_chat.models import ChatConversation, ChatEventSegment, ChatMessage, ChatPendingConfirmation, ChatTurn
 from gm_chat.persistence import closing, confirmations, following, opening
 from gm_chat.persistence.database import chat_database
 from gm_chat.persistence.owner import owner_of
@@ -48,7 +49,8 @@ T = TypeVar("T")
 logger = logging.getLogger("gm_chat.persistence")
 
 _TABLES: Final = frozenset(
-    model._meta.db_table for model in (ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn)
+    model._meta.db_table
+    for model in (ChatConversation, ChatEventSegment, ChatMessage, ChatPendingConfirmation, ChatTurn)
 )
 
 
@@ -66,7 +68,7 @@ class DjangoTurnStore:
         self._alive_seconds = alive_seconds
         self._memory = MemoryTurnStore(remember=False)
         self._without_rows: set[str] = set()
-        self._packed: dict[str, list[dict[str, Any]]] = {}
+        self._shown: dict[str, int | None] = {}
         self._questions: dict[str, int] = {}
         self._said_tables_are_missing = False
 
@@ -109,19 +111,23 @@ class DjangoTurnStore:
         """
         if turn_id in self._without_rows:
             return await self._memory.pulse(turn_id, events)
-        packed = self._packed.setdefault(turn_id, [])
-        work = partial(following.pulse, turn_id, events, packed=packed, alive_seconds=self._alive_seconds)
-        return await run_db_apart(self._unless_tables_are_missing, work) or Pulse()
+        shown, self._shown[turn_id] = self._shown.get(turn_id, 0), None  # if it fails, nobody knows what it stored
+        work = partial(following.pulse, turn_id, events, shown=shown, alive_seconds=self._alive_seconds)
+        pulse = await run_db_apart(self._unless_tables_are_missing, work)
+        if pulse is None:
+            return Pulse()
+        self._shown[turn_id] = len(events)
+        return pulse
 
     async def close_turn(self, turn: ClosedTurn) -> None:
         """Record the turn's messages, outcome, usage and events. A turn that is not running is left as it is."""
-        self._packed.pop(turn.turn_id, None)
+        shown = self._shown.pop(turn.turn_id, 0)
         question_id = self._questions.pop(turn.turn_id, None)
         if turn.turn_id in self._without_rows:
             self._without_rows.discard(turn.turn_id)
             await self._memory.close_turn(turn)
         else:
-            await self._run(partial(closing.close_turn, turn, question_id=question_id))
+            await self._run(partial(closing.close_turn, turn, shown=shown, question_id=question_id))
 
     async def claim(self, request: ConfirmRequest, *, max_messages: int, lease_seconds: float) -> ResumedTurn:
         """Take a pending mutation, and let its turn run again."""
@@ -139,6 +145,7 @@ class DjangoTurnStore:
             )
         )
         if resumed is not None:
+            self._shown[resumed.turn_id] = len(resumed.events)
             return resumed
         remembered = await self._memory.claim(request, max_messages=max_messages, lease_seconds=lease_seconds)
         self._without_rows.add(remembered.turn_id)

@@ -6,15 +6,17 @@ alive, and a claim as leased.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from gm_chat.engine.failures import INTERRUPTED
 from gm_chat.models import ChatPendingConfirmation, ChatTurn
-from gm_chat.persistence.database import chat_database
+from gm_chat.persistence.database import chat_database, transact
 from gm_chat.persistence.rows import pack_event
+from gm_chat.persistence.segments import add_segment, last_seq
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,17 +37,24 @@ def end_interrupted(turns: QuerySet[ChatTurn], now: datetime) -> int:
     abandoned = turns.filter(
         Q(state=ChatTurn.State.RUNNING, alive_until__lte=now) | (Q(state=ChatTurn.State.PAUSED) & ~Exists(waiting))
     )
-    ended = 0
-    for turn_id, state, alive_until, events in abandoned.values_list("pk", "state", "alive_until", "events"):
-        unchanged = ChatTurn.objects.using(turns.db).filter(pk=turn_id, state=state, alive_until=alive_until)
-        ended += unchanged.update(
-            state=ChatTurn.State.FAILED,
-            error_code=INTERRUPTED.code,
-            active_key=None,
-            alive_until=None,
-            events=[*events, pack_event(INTERRUPTED)],
-            finished=now,
-        )
+    rows = abandoned.annotate(last=last_seq()).values_list("pk", "state", "alive_until", "events", "last", named=True)
+    return sum(transact(partial(_interrupt, row=row, now=now)) for row in list(rows))
+
+
+def _interrupt(alias: str, *, row: Any, now: datetime) -> int:
+    unchanged = ChatTurn.objects.using(alias).filter(pk=row.pk, state=row.state, alive_until=row.alive_until)
+    end: dict[str, Any] = {
+        "state": ChatTurn.State.FAILED,
+        "error_code": INTERRUPTED.code,
+        "active_key": None,
+        "alive_until": None,
+        "finished": now,
+    }
+    if row.last is None:
+        end["events"] = [*row.events, pack_event(INTERRUPTED)]
+    ended = unchanged.update(**end)
+    if ended and row.last is not None:
+        add_segment(alias, row.pk, [INTERRUPTED], row.last)
     return ended
 
 

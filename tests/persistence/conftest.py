@@ -46,7 +46,9 @@ def alias(request: pytest.FixtureRequest, django_db_setup: None, django_db_block
         yield "default"
         return
     server = request.param.partition("-")[0]
-    alias, name = f"chat_{server}", f"gm_chat_{os.getpid()}_{request.module.__name__.rpartition('.')[2]}"
+    module = request.module.__name__.rpartition(".")[2]
+    # The pool's threads keep a connection's settings by its alias, so each module has one of its own.
+    alias, name = f"{module}_{request.param}", f"gm_chat_{os.getpid()}_{module}"
     settings = {**connections.databases["default"], "OPTIONS": {}, "PORT": "", **SERVERS[request.param]}
     connections.databases[alias] = settings
     with django_db_blocker.unblock():
