@@ -56,6 +56,19 @@ async def test_hops_in_a_row_keep_to_one_thread(monkeypatch: pytest.MonkeyPatch)
     assert len({await run_db(threading.get_ident) for _ in range(50)}) == 1
 
 
+async def test_slow_work_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_pool", threads._Pool(3))
+    gates = [threading.Event() for _ in range(2)]
+    blocked = [asyncio.create_task(run_db(gate.wait, 10)) for gate in gates]
+    try:
+        async with asyncio.timeout(5):
+            assert await asyncio.gather(*(run_db(int, str(number)) for number in range(50))) == list(range(50))
+    finally:
+        for gate in gates:
+            gate.set()
+    assert await asyncio.gather(*blocked) == [True, True]
+
+
 async def test_work_is_done_side_by_side_in_a_bounded_number_of_threads() -> None:
     running, most = 0, 0
     lock = threading.Lock()
@@ -65,7 +78,7 @@ async def test_work_is_done_side_by_side_in_a_bounded_number_of_threads() -> Non
         with lock:
             running += 1
             most = max(most, running)
-        time.sleep(0.02)
+        time.sleep(0.1)
         with lock:
             running -= 1
         return threading.current_thread().name
