@@ -23,6 +23,9 @@ A step is
 * a provider event: yield it as it is; :func:`done` ends the round with other usage than the default;
 * :data:`NO_DONE`, as the last one: the stream ends without its terminal event.
 
+A failure before a round's first event is tried again, and so uses up the next round, unless the settings say
+``provider_config={"max_retries": 0}``.
+
 A round may also be a function of the :class:`ScriptedRequest` that returns the steps. Scripts in settings
 (``provider_config={"script": [...]}``) are plain data: text, numbers, and ``{"call": name, "args": {...}}``.
 """
