@@ -26,6 +26,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker of the provider contract's long tests."""
+    config.addinivalue_line(
+        "markers", "exhaustive: takes many seconds; leave out with -m 'not exhaustive' where a plugin's own run has it"
+    )
+
+
 def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
     """Print the table."""
     if not config.getoption("--wire-table"):

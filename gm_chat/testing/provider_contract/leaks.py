@@ -8,6 +8,8 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import pytest
+
 from gm_chat.engine import TurnRunner
 from gm_chat.engine.events import TextChunk
 from gm_chat.engine.ports import ProviderHandle
@@ -39,6 +41,7 @@ class LeakContract(ContractBase):
 
     turns: ClassVar[int] = 1000
 
+    @pytest.mark.exhaustive
     def test_turns_leave_nothing_behind(self) -> None:
         """Complete turns, with and without a tool, between cancelled, refused and broken ones."""
         before = open_sockets()

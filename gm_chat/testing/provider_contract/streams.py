@@ -66,7 +66,7 @@ class StreamContract(ContractBase):
 
     @pytest.mark.asyncio
     @pytest.mark.parametrize("name", RECORDINGS)
-    @pytest.mark.parametrize("pieces", [2, 3])
+    @pytest.mark.parametrize("pieces", [pytest.param(2, marks=pytest.mark.exhaustive), 3])
     async def test_bytes_may_be_cut_anywhere(self, name: str, pieces: int) -> None:
         """The same events whether the bytes come in one read or in several, cut at every position, or pair of them.
 
