@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gm_chat.engine.events import Done, Error, TextChunk
+from gm_chat.engine.limits import TurnLimits
+from gm_chat.engine.ports import PastMessage, SummarySource
+from gm_chat.engine.state import TurnState
+from gm_chat.engine.summary import extend_summary
+from gm_chat.engine.tools import Toolbox
+from gm_chat.engine.transcript import Transcript
+from gm_chat.plugin import TurnContext
 from gm_chat.providers.base import (
     DoneEvent,
     ProviderAuthenticationError,
@@ -21,14 +28,14 @@ from gm_chat.providers.base import (
     TokenUsage,
     ToolCallEvent,
 )
-from gm_chat.testing.scripted import NO_DONE, ScriptedRequest, call, done
-from gm_chat.testing.services import MemoryServices, PlayedTurn, play_turn, tool
+from gm_chat.testing.scripted import NO_DONE, ScriptedProvider, ScriptedRequest, call, done
+from gm_chat.testing.services import OWNER, MemoryServices, PlayedTurn, play_turn, tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gm_chat.engine.ports import ProviderHandle
-    from gm_chat.plugin import ToolContext, TurnContext
+    from gm_chat.plugin import ToolContext
 
 
 @dataclass(slots=True, kw_only=True)
@@ -161,3 +168,29 @@ async def test_an_attempt_in_vain_is_no_round_but_its_tokens_are_unknown() -> No
     turn = await play_turn(services, [NO_DONE], [call("query"), done(7, 2)], ["Nothing.", done(8, 3)])
     assert turn.events[-1] == Done(TokenUsage(15, 5))
     assert outcome(turn) == "done"
+
+
+async def test_a_summary_goes_over_to_it_and_the_turn_with_it() -> None:
+    class Due:
+        saved: str = ""
+
+        async def read(self) -> SummarySource:
+            return SummarySource(previous="", messages=[PastMessage(role="user", text="Hi")], through=1)
+
+        async def save(self, source: SummarySource, text: str) -> None:
+            self.saved = text
+
+    services, due = TwoServices(), Due()
+    context = TurnContext("t1", "1", OWNER, "Which parts?", "http", {})
+    state = TurnState(
+        context=context,
+        services=services,
+        provider=await services.provider_for(context),
+        tools=Toolbox((), services=services, context=context),
+        transcript=Transcript((), provider="first"),
+        limits=TurnLimits(rounds=13, failed_rounds=3, mutations=8),
+    )
+    with ScriptedProvider.playing([ProviderOverloadedError("503")], ["They said hi."]):
+        assert await extend_summary(state, due, "") == "They said hi."
+    assert (due.saved, state.provider.name, services.asked_of) == ("They said hi.", "spare", ["first", "spare"])
+    assert state.rounds == 1
