@@ -296,7 +296,7 @@ class ChatSettings(Section):
     def _fallback_is_a_profile(self) -> Self:
         if self.fallback_profile is not None and self.fallback_profile not in self.provider_profiles:
             raise ChatConfigurationError.unknown_fallback_profile(
-                self.fallback_profile, suggestion(self.fallback_profile, self.provider_profiles)
+                suggestion(self.fallback_profile, self.provider_profiles)
             )
         return self
 
