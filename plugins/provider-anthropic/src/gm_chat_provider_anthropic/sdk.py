@@ -9,6 +9,7 @@ import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import httpx2
@@ -31,7 +32,7 @@ from gm_chat.providers.base import (
     ProviderTimeoutError,
 )
 from gm_chat.providers.configuration import NO_KEY
-from gm_chat.providers.connections import ConnectionWatch, went_stale
+from gm_chat.providers.connections import ConnectionWatch, retry_stale
 from gm_chat.providers.failures import parse_retry_after, refuse_page
 from gm_chat.providers.pool import ClientPool
 from gm_chat_provider_anthropic.errors import describe, error_of
@@ -51,6 +52,9 @@ WITH_TEMPERATURE: Final = {"anthropic-version": "2023-06-01"}
 
 LINGER_SECONDS: Final = 0.25
 """How long to wait for the end of the response after the end of the message: some gateways hold it back."""
+
+_LOST: Final = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
+"""The errors of a connection that breaks."""
 
 
 @dataclass(slots=True)
@@ -186,7 +190,7 @@ async def _open(session: _Session, body: Mapping[str, Any]) -> AsyncStream[objec
         body = without(body, name)
     while True:
         try:
-            return await _post(session.client, body)
+            return await retry_stale(partial(_send, session.client, body), *_LOST)
         except APIStatusError as error:
             refusal = describe(_body_of(error))
             shorter = without_refused(body, refusal) if error.status_code in (400, 422) else None
@@ -195,16 +199,6 @@ async def _open(session: _Session, body: Mapping[str, Any]) -> AsyncStream[objec
         name, body = shorter
         logger.warning("the request is sent again without %r, which the server refused", name)
         session.refused.update(LASTING & {name})
-
-
-async def _post(client: AsyncAnthropic, body: Mapping[str, Any]) -> AsyncStream[object]:
-    """Post the body; once more if the connection that was kept from an earlier call turns out to be closed."""
-    try:
-        return await _send(client, body)
-    except APIConnectionError as error:
-        if not went_stale(error, httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
-            raise
-    return await _send(client, body)
 
 
 async def _send(client: AsyncAnthropic, body: Mapping[str, Any]) -> AsyncStream[object]:

@@ -12,6 +12,7 @@ from gm_chat.providers.base import (
     Capability,
     ChatEvent,
     Message,
+    TextChunkEvent,
     ToolDefinition,
 )
 from gm_chat.providers.door import SDKDoor
@@ -72,7 +73,7 @@ class GeminiProvider(BaseLLMProvider):
             try:
                 async with aclosing(completion(_SDK, config, body, assembler, tools=tools, options=asked)) as events:
                     async for event in events:
-                        has_begun = True
+                        has_begun = has_begun or event != TextChunkEvent("")  # that is a sign of life
                         yield event
                 return
             except SignatureError:
