@@ -19,6 +19,7 @@ from gm_chat.host.providers import EXTRAS
 from gm_chat.host.providers import resolve as resolve_provider
 from gm_chat.managers import registry
 from gm_chat.managers.schema import build_schema
+from gm_chat.providers.base import CheckWarning
 from gm_chat.settings import (
     ChatConfigurationError,
     get_chat_settings,
@@ -170,7 +171,7 @@ def _first_manager() -> str:
     )
 
 
-# --- E002 to E004: providers --------------------------------------------------------------------------------------
+# --- E002 to E004, W012, W013: providers ------------------------------------------------------------------------
 
 
 def _providers(settings: ChatSettings, host: PluginHost) -> Iterator[checks.CheckMessage]:
@@ -187,7 +188,7 @@ def _provider(place: str, provider: str, config: Mapping[str, Any], host: Plugin
     if isinstance(spec, Failed):
         yield _unusable(place, provider, host, spec.error)
         return
-    check = spec.check or (lambda _: None)
+    check: Any = spec.check or (lambda _: None)  # a class by its path may return anything
     outcome = attempt(lambda: (check(plain(config)), call_limits(config)))
     match outcome:
         case Failed(error=ValueError() as error):
@@ -198,6 +199,10 @@ def _provider(place: str, provider: str, config: Mapping[str, Any], host: Plugin
             )
         case Failed(error=error):
             yield _unusable(place, provider, host, error, spec.required_extra)
+        case ([*found], _):
+            for warning in (item for item in found if isinstance(item, CheckWarning)):
+                text = f"The chat's {place} {provider!r} may not work: {warning.message}"
+                yield checks.Warning(text, hint=warning.hint, id=warning.id)
 
 
 def _unusable(

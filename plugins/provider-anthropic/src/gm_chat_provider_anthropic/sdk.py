@@ -35,6 +35,7 @@ from gm_chat.providers.configuration import NO_KEY
 from gm_chat.providers.connections import ConnectionWatch, retry_stale
 from gm_chat.providers.failures import parse_retry_after, refuse_page
 from gm_chat.providers.pool import ClientPool
+from gm_chat_provider_anthropic.config import OWN_SERVER
 from gm_chat_provider_anthropic.errors import describe, error_of
 from gm_chat_provider_anthropic.recovery import LASTING, without, without_refused
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
     from gm_chat_provider_anthropic.config import AnthropicConfig
 
-__all__ = ["stream_objects"]
+__all__ = ["is_let_in", "stream_objects"]
 
 logger = logging.getLogger("gm_chat.providers.anthropic")
 
@@ -75,8 +76,16 @@ _TLS: Final = httpx2.create_ssl_context()
 """One for the process: reading the certificates takes 25 ms, all else about a client next to nothing."""
 
 
-def _new_session(config: AnthropicConfig) -> _Session:
-    client = AsyncAnthropic(
+def is_let_in(config: AnthropicConfig) -> bool:
+    """Whether the SDK has a key, a token, a header or a profile to show, here or in its environment."""
+    try:
+        return _is_let_in(_new_client(config))
+    except AnthropicError:  # a profile that cannot be read
+        return False
+
+
+def _new_client(config: AnthropicConfig) -> AsyncAnthropic:
+    return AsyncAnthropic(
         api_key=config.api_key,
         base_url=config.base_url,
         timeout=config.timeout_seconds,
@@ -84,9 +93,17 @@ def _new_session(config: AnthropicConfig) -> _Session:
         default_headers=None if config.temperature is None else WITH_TEMPERATURE,
         http_client=DefaultAsyncHttpxClient(verify=_TLS, event_hooks={"request": [_watch]}),
     )
+
+
+def _is_let_in(client: AsyncAnthropic) -> bool:
     named = {name.lower() for name in client.default_headers}
-    if client.credentials is None and named.isdisjoint({"authorization", "x-api-key"}):
-        if not (config.base_url or os.environ.get("ANTHROPIC_BASE_URL")):
+    return client.credentials is not None or not named.isdisjoint({"authorization", "x-api-key"})
+
+
+def _new_session(config: AnthropicConfig) -> _Session:
+    client = _new_client(config)
+    if not _is_let_in(client):
+        if not (config.base_url or os.environ.get(OWN_SERVER)):
             raise ProviderAuthenticationError(
                 "there is no key: set provider_config['api_key'], or ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN in the "
                 "environment"

@@ -33,7 +33,7 @@ from gm_chat_provider_google.failures import failure
 if TYPE_CHECKING:
     from gm_chat_provider_google.config import GoogleConfig
 
-__all__ = ["stream_objects"]
+__all__ = ["stream_objects", "uses_vertex"]
 
 _KEYS: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 _TLS: Final = httpx2.create_ssl_context()
@@ -70,7 +70,7 @@ def _new_session(config: GoogleConfig) -> _Session:
         raise ProviderError(
             "GOOGLE_GEMINI_BASE_URL in the environment is no http:// or https:// address without query", retryable=False
         )
-    if key is None and own_server and not any(map(os.environ.get, _KEYS)) and not _uses_vertex():
+    if key is None and own_server and not any(map(os.environ.get, _KEYS)) and not uses_vertex():
         key = NO_KEY
     http = httpx2.AsyncClient(
         verify=_TLS, limits=_LIMITS, event_hooks={"request": [partial(_prepare, config.timeout_seconds)]}
@@ -84,7 +84,7 @@ def _new_session(config: GoogleConfig) -> _Session:
     return _Session(Client(api_key=key, http_options=options), http)
 
 
-def _uses_vertex() -> bool:
+def uses_vertex() -> bool:
     """Whether the environment chooses Vertex AI, which has other ways than a key to let one in."""
     switches = map(os.environ.get, ("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI"))
     return any(switch is not None and switch.lower() in ("true", "1") for switch in switches)
