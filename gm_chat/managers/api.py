@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gm_chat.managers.measures import AggregatePage, AggregatePlan
     from gm_chat.plugin.context import Actor
 
 __all__ = [
     "And",
     "Condition",
     "FieldInfo",
+    "FieldReference",
     "FieldType",
     "InputInfo",
     "ManagerInfo",
@@ -166,8 +168,18 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
+class FieldReference:
+    """Another field to compare with, through relations that lead to one row; ``plus`` moves it by (count, unit)."""
+
+    path: Path
+    type: FieldType
+    part: Literal["year", "month", "day"] | None = None
+    plus: tuple[int, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
-    """``path lookup value``, with the value already of the field's type."""
+    """``path lookup value``, with the value already of the field's type, or a :class:`FieldReference`."""
 
     path: Path
     lookup: str
@@ -299,6 +311,10 @@ class ManagerService(Protocol):
 
     async def query(self, plan: QueryPlan, actor: Actor, *, deadline: float | None) -> QueryPage:
         """Run a plan on the source that owns its manager."""
+        ...
+
+    async def aggregate(self, plan: AggregatePlan, actor: Actor, *, deadline: float | None) -> AggregatePage:
+        """Run a computation on the source that owns its manager; ``ToolError("unsupported")`` where it cannot."""
         ...
 
     async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:

@@ -11,10 +11,8 @@ the labels are part of the schema.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections
@@ -23,11 +21,13 @@ from django.db.models.functions import DenseRank, RowNumber
 
 from gm_chat.encoding import jsonable
 from gm_chat.managers.api import FieldType, Path, QueryPage, QueryPlan, RelationSelection, Selection
+from gm_chat.managers.conversion import CONVERT, decimal_text
 from gm_chat.managers.deadline import guard
 from gm_chat.managers.rows import Link, Scope, link_of, pk_names
 
 if TYPE_CHECKING:
     from gm_chat.managers.binding import Binding, ComputedField, RelationBinding
+    from gm_chat.managers.conversion import Convert
     from gm_chat.plugin import Actor
 
 __all__ = ["execute_plan"]
@@ -38,7 +38,6 @@ _UNBOUNDED: Final = 2**31
 _encode: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 Row = dict[str, Any]
 Columns = Sequence[Sequence[Any]]
-Convert = Callable[[Any], Any]
 
 
 def execute_plan(
@@ -178,8 +177,8 @@ class _Level:
         if kind == "decimal":
             # Past Django's converter, which makes a Decimal of every float that SQLite stores, at three times the cost.
             raw = ExpressionWrapper(F(column), output_field=Field())
-            return self._annotated(raw), _decimal_text(source.model, query_name)
-        return self.position(column), _CONVERT.get(kind)
+            return self._annotated(raw), decimal_text(source.model, query_name)
+        return self.position(column), CONVERT.get(kind)
 
     def _plan(self, selection: Selection, manager: str, prefix: str) -> _Shape:
         scope, binding = self._scope, self._scope.bindings[manager]
@@ -329,32 +328,3 @@ def _loading(rows: QuerySet[Any], needed: set[str], *, everything: bool) -> Quer
         rows = rows.select_related(*one) if one else rows
         return rows.prefetch_related(*(name for name in relations if name not in one))
     return rows if everything else rows.only(*(name if name != "id" else "pk" for name in needed))
-
-
-# --- values -----------------------------------------------------------------------------------------------------
-
-
-def _decimal_text(model: type[Model], query_name: str) -> Convert:
-    """Plain decimal text: of what SQLite keeps as a float, the column's places."""
-    source: Any = model._meta.pk if query_name == "pk" else model._meta.get_field(query_name)
-    places = f".{getattr(source, 'output_field', source).decimal_places}f"
-
-    def convert(value: Any) -> str | None:
-        if isinstance(value, Decimal):
-            return format(value, "f") if value.is_finite() else None
-        return format(value, places)
-
-    return convert
-
-
-_CONVERT: Final[Mapping[FieldType, Convert]] = {
-    "number": lambda value: value if math.isfinite(value) else None,
-    "date": lambda value: value.isoformat(),
-    "datetime": lambda value: value.isoformat(),
-    "time": lambda value: value.isoformat(),
-    "duration": lambda value: value.total_seconds(),
-    "uuid": str,
-    "json": jsonable,
-    "binary": jsonable,
-}
-"""The rules of :func:`gm_chat.encoding.jsonable`, without its dispatch on every value. Other types are JSON already."""

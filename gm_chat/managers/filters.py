@@ -6,7 +6,9 @@ all keys of one object that start with the same relation speak about the *same* 
 mean one line that satisfies both. ``null`` for a relation, or ``relation__isnull``, asks whether there is a row.
 
 A key may write a lookup as ``name__icontains``, ``name_icontains``, ``name_Icontains``, ``nameIcontains`` or
-``{"name": {"icontains": ...}}``. A date given for a datetime field means that whole day.
+``{"name": {"icontains": ...}}``. A date given for a datetime field means that whole day; dates may be given in words
+(``"last 30 days"``, :mod:`gm_chat.managers.periods`), and a value may be another field
+(``{"field": "due_on"}``, :mod:`gm_chat.managers.references`).
 """
 
 from __future__ import annotations
@@ -14,11 +16,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any, Final
-
-from django.conf import settings
-from django.utils import timezone
 
 from gm_chat.managers.api import (
     And,
@@ -33,11 +32,14 @@ from gm_chat.managers.api import (
     RelationInfo,
     Where,
 )
+from gm_chat.managers.periods import Period, midnight, period_of
+from gm_chat.managers.references import is_reference, read_reference
+from gm_chat.managers.resolve import split_path
 from gm_chat.managers.spelling import MAX_ALLOWED, match_name, nearest, shown
 from gm_chat.managers.values import coerce, plain_date
 from gm_chat.plugin import ToolError
 
-__all__ = ["FilterLimits", "filter_names", "parse_filters", "split_path"]
+__all__ = ["FilterLimits", "filter_names", "parse_filters"]
 
 LOOKUPS: Final = (
     *("exact", "iexact", "contains", "icontains", "startswith", "istartswith", "endswith", "iendswith"),
@@ -48,8 +50,6 @@ _PARTS: Final[Mapping[str, tuple[int, int]]] = {"year": (2, 9998), "month": (1, 
 _LOGIC: Final = frozenset({"and", "or", "not"})
 _COMMON: Final[Mapping[str, tuple[str, ...]]] = {"string": ("icontains",), "boolean": (), "uuid": ()}
 _HUMP: Final = re.compile(r"_(?=[A-Z])")
-_SEPARATOR: Final = re.compile(r"__|\.")
-_MAX_KEY: Final = 500
 
 Pair = tuple[list[str], Any]
 """What is left of a key, in segments, and its value."""
@@ -69,14 +69,6 @@ def parse_filters(filters: Any, manager: ManagerInfo, view: ManagerView, limits:
     if filters is None:
         return And(())
     return _Parser(view, limits).scope(_pairs(filters, "filters"), manager, 0)
-
-
-def split_path(text: str, what: str) -> list[str]:
-    """``album__title`` and ``album.title`` in segments."""
-    segments = _SEPARATOR.split(text) if len(text) <= _MAX_KEY else []
-    if not all(segments) or not segments:
-        raise ToolError("invalid_argument", f"{what} {shown(text)} is not a name or a path such as relation__name")
-    return segments
 
 
 def filter_names(manager: ManagerInfo, *, complete: bool = False) -> list[str]:
@@ -189,7 +181,7 @@ class _Parser:
                 f"{field.name!r} of {manager.name} can be selected but not filtered by",
                 allowed=nearest(field.name, _filterable(manager)),
             )
-        if not rest and isinstance(value, Mapping):
+        if not rest and isinstance(value, Mapping) and not is_reference(value):
             conditions: list[Where] = []
             for segments, item in _pairs(value, field.name):
                 self._tick()
@@ -209,8 +201,11 @@ class _Parser:
         name = f"{field.name}__{lookup}" if rest else field.name
         if value is None and lookup == "exact" and "isnull" in field.lookups:
             return Condition((field.name,), "isnull", value=True)
-        if field.type == "datetime" and (days := _whole_days(lookup, value)) is not None:
-            return And(tuple(Condition((field.name,), other, moment) for other, moment in days))
+        if is_reference(value):
+            reference = read_reference(value, field, lookup, manager, self._view, depth=self._limits.depth)
+            return Condition((field.name,), lookup, reference)
+        if field.type in ("date", "datetime") and (bounds := _bounds(field.type, lookup, value)) is not None:
+            return And(tuple(Condition((field.name,), other, bound) for other, bound in bounds))
         parsed = self._value(field, lookup, value, name)
         if field.type == "datetime" and lookup == "in" and any(plain_date(item) for item in value):
             return Or(tuple(self._condition(manager, field, [], item) for item in value))
@@ -290,27 +285,39 @@ def _asks_for_null(rest: list[str], value: Any) -> bool | None:
     return None
 
 
-def _whole_days(lookup: str, value: Any) -> list[tuple[str, datetime]] | None:
-    """Bounds of the day that a bare date means under a comparison with moments."""
+def _bounds(kind: FieldType, lookup: str, value: Any) -> list[tuple[str, Any]] | None:
+    """What a comparison with a day or a period asks of a date or a moment; ``None`` for any other value."""
     if lookup == "range" and isinstance(value, list | tuple) and len(value) == 2:
-        first, last = _whole_days("gte", value[0]), _whole_days("lte", value[1])
+        first, last = _bounds(kind, "gte", value[0]), _bounds(kind, "lte", value[1])
         return [*first, *last] if first is not None and last is not None else None
-    day = plain_date(value)
-    if day is None or not date(2, 1, 1) <= day <= date(9998, 12, 30):
+    period = _period(kind, value)
+    if period is None:
         return None
-    start, end = _midnight(day), _midnight(day + timedelta(days=1))
-    match lookup:
-        case "exact":
-            return [("gte", start), ("lt", end)]
-        case "gte" | "lt":
-            return [(lookup, start)]
-        case "gt":
-            return [("gte", end)]
-        case "lte":
-            return [("lt", end)]
-    return None
+    if kind == "date" or lookup == "date":
+        first_day, last_day = period.days
+        prefix = "date__" if lookup == "date" else ""
+        whole = [(f"{prefix}gte", first_day), (f"{prefix}lte", last_day)]
+        ends: dict[str, Any] = {"gte": first_day, "lt": first_day, "gt": last_day, "lte": last_day}
+    elif period.start == period.end:
+        whole = [("exact", period.start)]
+        ends = dict.fromkeys(("gte", "lt", "gt", "lte"), period.start)
+    else:
+        whole = [("gte", period.start), ("lt", period.end)]
+        ends = {"gte": period.start, "lt": period.start}
+        if lookup in ("gt", "lte"):  # after, or up to, the last moment before the period's end
+            return [("gte" if lookup == "gt" else "lt", period.end)]
+    if lookup in ("exact", "date"):
+        return whole
+    return [(lookup, ends[lookup])] if lookup in ends else None
 
 
-def _midnight(day: date) -> datetime:
-    moment = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - made aware below, where the project is
-    return timezone.make_aware(moment) if settings.USE_TZ else moment
+def _period(kind: FieldType, value: Any) -> Period | None:
+    """The days that a text means: words, or of a moment also a bare date."""
+    if not isinstance(value, str):
+        return None
+    day = plain_date(value)
+    if day is None:
+        return period_of(value)
+    if kind == "date" or not date(2, 1, 1) <= day <= date(9998, 12, 30):
+        return None
+    return Period(midnight(day), midnight(day + timedelta(days=1)))

@@ -13,9 +13,23 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from django.db import models
 from django.db.models import Case, DecimalField, Exists, F, OuterRef, Q, Value, When
-from django.db.models.functions import Cast
+from django.db.models.functions import Cast, ExtractDay, ExtractMonth, ExtractYear, TruncDate
+from django.db.models.lookups import IsNull
 
-from gm_chat.managers.api import And, Condition, FieldInfo, Not, Or, Order, Related, Where
+from gm_chat.managers.api import (
+    And,
+    Condition,
+    FieldInfo,
+    FieldReference,
+    FieldType,
+    Not,
+    Or,
+    Order,
+    Path,
+    Related,
+    Where,
+)
+from gm_chat.managers.functions import Shifted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +44,7 @@ __all__ = ["Link", "Scope", "link_of", "pk_names"]
 
 NOTHING: Final = Q(pk__in=[])
 EVERYTHING: Final = ~Q(pk__in=[])
+_EXTRACT: Final[Mapping[str, Any]] = {"year": ExtractYear, "month": ExtractMonth, "day": ExtractDay}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +178,27 @@ class Scope:
 
     def _leaf(self, name: str, lookup: str, value: Any, manager: str) -> Q:
         column = self.bindings[manager].columns[name]
+        if isinstance(value, FieldReference):
+            return self._compared(column, self.fields(manager)[name].type, lookup, value, manager)
         if self.fields(manager)[name].type == "decimal" and lookup != "isnull":
             # As a bare value it would be rounded to the column's places: 0.995 would match 1.00.
             wrap = DecimalField()
             value = [Value(item, wrap) for item in value] if isinstance(value, tuple) else Value(value, wrap)
         return Q(**{f"{column}__{lookup}": value})
+
+    def _compared(self, column: str, kind: FieldType, lookup: str, reference: FieldReference, manager: str) -> Q:
+        """Two fields of a row. A comparison with null does not hold, so that its negation does, as everywhere."""
+        other: Any = self.value(reference.path, manager)
+        known = Q(IsNull(other, rhs=False))
+        if reference.plus is not None:
+            other = Shifted(other, *reference.plus, of=reference.type)
+        if reference.part is not None:
+            other = _EXTRACT[reference.part](other)
+        elif kind == "datetime" and reference.type == "date":
+            lookup = f"date__{lookup}"
+        elif kind == "date" and reference.type == "datetime":
+            other = TruncDate(other)
+        return Q(**{f"{column}__{lookup}": other}) & known
 
     def _related(self, relation: RelationBinding, part: Where, manager: str) -> Q:
         model = self.bindings[manager].model
@@ -190,20 +221,28 @@ class Scope:
         return [*compiled, *pk_names(self.bindings[manager].model)]
 
     def _term(self, term: Order, manager: str) -> OrderBy:
-        binding, path, masks = self.bindings[manager], "", []
-        for hop in term.path[:-1]:
-            relation = binding.relations[hop]
-            path += f"{relation.query_name}__"
-            if self.is_restricted(relation.target):
-                masks.append(self.is_visible(relation.target, path.removesuffix("__")))
-            binding = self.bindings[relation.target]
-        name = term.path[-1]
-        value: F | Case = F(path + binding.columns[name])
-        if masks:  # the order must not betray what the row itself does not show
-            value = Case(When(reduce(and_, (Q(mask) for mask in masks)), then=value))
-        nulls_last = True if path or self.fields(binding.info.name)[name].nullable else None
+        info = self._field_of(term.path, manager)
+        value = self.value(term.path, manager)
+        nulls_last = True if len(term.path) > 1 or info.nullable else None
         ordered: OrderBy = value.desc(nulls_last=nulls_last) if term.descending else value.asc(nulls_last=nulls_last)
         return ordered
+
+    def _field_of(self, path: Path, manager: str) -> FieldInfo:
+        for hop in path[:-1]:
+            manager = self.bindings[manager].relations[hop].target
+        return self.fields(manager)[path[-1]]
+
+    def value(self, path: Path, manager: str) -> F | Case:
+        """A field through to-one relations, null behind a hidden row: nothing computed from it may betray it."""
+        binding, prefix, masks = self.bindings[manager], "", []
+        for hop in path[:-1]:
+            relation = binding.relations[hop]
+            prefix += f"{relation.query_name}__"
+            if self.is_restricted(relation.target):
+                masks.append(self.is_visible(relation.target, prefix.removesuffix("__")))
+            binding = self.bindings[relation.target]
+        value = F(prefix + binding.columns[path[-1]])
+        return Case(When(reduce(and_, (Q(mask) for mask in masks)), then=value)) if masks else value
 
 
 def _is_plain(query: Query) -> bool:

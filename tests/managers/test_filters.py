@@ -9,7 +9,8 @@ from django.utils import timezone
 from testproject.desk import whole_view
 
 from gm_chat.managers.api import And, Condition, Not, Or, Related
-from gm_chat.managers.filters import FilterLimits, filter_names, parse_filters, split_path
+from gm_chat.managers.filters import FilterLimits, filter_names, parse_filters
+from gm_chat.managers.resolve import split_path
 from gm_chat.plugin import ToolError
 
 VIEW = whole_view()

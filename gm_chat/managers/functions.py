@@ -1,0 +1,188 @@
+"""Database functions that Django has no portable form of: elapsed time, as numbers, and the median."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Aggregate, BigIntegerField, DateField, DateTimeField, FloatField, Func
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["DaysBetween", "Median", "SecondsBetween", "SecondsOf", "Shifted", "SumOver", "able_to_take_medians"]
+
+_LONGEST_CONCATENATION: Final = 64 * 2**20
+
+
+class DaysBetween(Func):
+    """Whole days from the second date to the first."""
+
+    output_field = BigIntegerField()
+    arity = 2
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Julian days of dates differ by whole numbers."""
+        return super().as_sql(
+            compiler,
+            connection,
+            template="CAST(JULIANDAY(%(expressions)s) AS INTEGER)",
+            arg_joiner=") - JULIANDAY(",
+            **context,
+        )
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Dates subtract to days."""
+        return super().as_sql(compiler, connection, template="(%(expressions)s)", arg_joiner=" - ", **context)
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """``DATEDIFF`` counts days."""
+        return super().as_sql(compiler, connection, function="DATEDIFF", **context)
+
+
+class SecondsBetween(Func):
+    """Seconds from the second moment to the first, fractions included."""
+
+    output_field = FloatField()
+    arity = 2
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Django's own function on SQLite gives microseconds."""
+        return super().as_sql(
+            compiler, connection, template="(django_timestamp_diff(%(expressions)s) / 1000000.0)", **context
+        )
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Of the interval."""
+        template = "EXTRACT(EPOCH FROM (%(expressions)s))::double precision"
+        return super().as_sql(compiler, connection, template=template, arg_joiner=" - ", **context)
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """``TIMESTAMPDIFF`` takes the earlier moment first, hence the sign."""
+        return super().as_sql(
+            compiler, connection, template="(TIMESTAMPDIFF(MICROSECOND, %(expressions)s) / -1000000.0)", **context
+        )
+
+
+class SecondsOf(Func):
+    """A stored duration in seconds: Django keeps microseconds, or an interval."""
+
+    output_field = FloatField()
+    arity = 1
+    template = "(%(expressions)s / 1000000.0)"
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Of the interval."""
+        return super().as_sql(
+            compiler, connection, template="EXTRACT(EPOCH FROM %(expressions)s)::double precision", **context
+        )
+
+
+class Shifted(Func):
+    """A date or a moment, so many units later; of a month that is too short, the last day."""
+
+    arity = 1
+
+    def __init__(self, value: Any, count: int, unit: str, *, of: str) -> None:
+        """``of`` is ``date`` or ``datetime``; ``count`` and ``unit`` are ours, never a client's text."""
+        if unit not in ("second", "minute", "hour", "day", "month", "year"):
+            raise ValueError(f"{unit!r} is no unit to shift by")
+        self._count, self._unit, self._of = int(count), unit, of
+        super().__init__(value, output_field=DateField() if of == "date" else DateTimeField())
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """The day by SQLite's arithmetic, which runs over the end of short months; the rest of the text as it is."""
+        value = "%(expressions)s"
+        months = self._count * {"month": 1, "year": 12}.get(self._unit, 0)
+        if months:
+            last = f"DATE({value}, 'start of month', '{months + 1:+d} months', '-1 day')"
+            day = f"MIN(DATE({value}, '{months:+d} months'), {last})"
+        elif self._unit == "day":
+            day = f"DATE({value}, '{self._count:+d} days')"
+        else:
+            day = f"DATETIME({value}, '{self._count:+d} {self._unit}s')"
+        rest = 20 if self._unit in ("second", "minute", "hour") else 11
+        template = day if self._of == "date" else f"({day} || SUBSTR({value}, {rest}))"
+        return _repeating(super().as_sql(compiler, connection, template=template, **context), template)
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """An interval; a date would become a timestamp."""
+        cast = "::date" if self._of == "date" else ""
+        template = f"(%(expressions)s + INTERVAL '{self._count} {self._unit}'){cast}"
+        return super().as_sql(compiler, connection, template=template, **context)
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """``DATE_ADD`` keeps a date a date."""
+        template = f"DATE_ADD(%(expressions)s, INTERVAL {self._count} {self._unit.upper()})"
+        return super().as_sql(compiler, connection, template=template, **context)
+
+
+class SumOver(Func):
+    """``SUM`` for a window over groups; Django refuses the aggregate of an aggregate even there."""
+
+    function = "SUM"
+    window_compatible = True
+
+
+class Median(Aggregate):
+    """The middle value, or the mean of the two in the middle."""
+
+    name = "Median"
+    output_field = FloatField()
+    arity = 1
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """The standard's ordered-set aggregate."""
+        template = "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
+        return super().as_sql(compiler, connection, template=template, **context)
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """An aggregate that :func:`able_to_take_medians` adds to the connection."""
+        return super().as_sql(compiler, connection, function="gm_chat_median", **context)
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """MariaDB has medians of windows alone: the middle of a sorted list, in text."""
+        values = "GROUP_CONCAT(%(expressions)s ORDER BY %(expressions)s)"
+        middle = f"SUBSTRING_INDEX(SUBSTRING_INDEX({values}, ',', {{}}((COUNT(%(expressions)s) + 1) / 2)), ',', -1)"
+        template = f"(({middle.format('FLOOR')} + {middle.format('CEIL')}) / 2)"
+        return _repeating(super().as_sql(compiler, connection, template=template, **context), template)
+
+
+def _repeating(compiled: tuple[str, Sequence[Any]], template: str) -> tuple[str, tuple[Any, ...]]:
+    """The parameters as often as the template repeats its expression."""
+    sql, params = compiled
+    return sql, tuple(params) * template.count("%(expressions)s")
+
+
+class _SqliteMedian:
+    """The aggregate on SQLite; nulls do not count."""
+
+    def __init__(self) -> None:
+        self._values: list[float] = []
+
+    def step(self, value: float | None) -> None:
+        if value is not None:
+            self._values.append(value)
+
+    def finalize(self) -> float | None:
+        return median(self._values) if self._values else None
+
+
+@contextmanager
+def able_to_take_medians(connection: Any) -> Iterator[None]:
+    """Make :class:`Median` work on ``connection`` while the block runs."""
+    if connection.vendor == "sqlite":
+        connection.ensure_connection()
+        connection.connection.create_aggregate("gm_chat_median", 1, _SqliteMedian)
+    if connection.vendor != "mysql":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT @@SESSION.group_concat_max_len")
+        (before,) = cursor.fetchone()
+        cursor.execute("SET SESSION group_concat_max_len = %s", [max(before, _LONGEST_CONCATENATION)])
+        try:
+            yield
+        finally:
+            cursor.execute("SET SESSION group_concat_max_len = %s", [before])
