@@ -295,6 +295,8 @@ def _bounds(kind: FieldType, lookup: str, value: Any) -> list[tuple[str, Any]] |
         return None
     if kind == "date" or lookup == "date":
         first_day, last_day = period.days
+        if first_day == last_day and lookup in ("exact", "date"):
+            return [(lookup, first_day)]
         prefix = "date__" if lookup == "date" else ""
         whole = [(f"{prefix}gte", first_day), (f"{prefix}lte", last_day)]
         ends: dict[str, Any] = {"gte": first_day, "lt": first_day, "gt": last_day, "lte": last_day}

@@ -13,26 +13,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gm_chat.managers.api import (
-    And,
-    Condition,
     ManagerInfo,
     ManagerView,
-    Not,
-    Or,
     Order,
     Path,
     QueryPlan,
-    Related,
     RelationSelection,
     Selection,
-    Where,
 )
 from gm_chat.managers.filters import FilterLimits, parse_filters
 from gm_chat.managers.resolve import find_manager, find_relation, split_path, to_one_path
 from gm_chat.managers.spelling import match_name, nearest, shown
 from gm_chat.plugin import ToolError
 
-__all__ = ["DEFAULT_LIMITS", "PlanLimits", "build_plan", "count_of", "managers_of"]
+__all__ = ["DEFAULT_LIMITS", "PlanLimits", "build_plan", "count_of"]
 
 ARGUMENTS: Final = ("manager", "fields", "filters", "order_by", "limit", "offset")
 MAX_OFFSET: Final = 2**53
@@ -82,39 +76,6 @@ def build_plan(
         max_bytes=max_bytes,
         nested_rows=limits.nested_rows,
     )
-
-
-def managers_of(plan: QueryPlan, view: ManagerView) -> frozenset[str]:
-    """Every manager that the plan selects from or filters through, by name."""
-    found: set[str] = set()
-
-    def target(name: str, relation: str) -> str:
-        info = view.get(name)
-        return next(item.target for item in (info.relations if info is not None else ()) if item.name == relation)
-
-    def select(name: str, selection: Selection) -> None:
-        found.add(name)
-        for inner in selection.relations:
-            select(target(name, inner.name), inner.selection)
-
-    def restrict(name: str, where: Where) -> None:
-        found.add(name)
-        match where:
-            case And(parts) | Or(parts):
-                for part in parts:
-                    restrict(name, part)
-            case Not(part):
-                restrict(name, part)
-            case Related(relation, part):
-                restrict(target(name, relation), part)
-            case Condition(path):
-                for hop in path[:-1]:
-                    name = target(name, hop)
-                    found.add(name)
-
-    select(plan.manager, plan.selection)
-    restrict(plan.manager, plan.where)
-    return frozenset(found)
 
 
 def count_of(value: Any, name: str, *, least: int, default: int) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from gm_chat.managers.plan import build_plan, managers_of
+from gm_chat.managers.plan import build_plan
+from gm_chat.managers.reach import managers_of
 from gm_chat.plugin import ToolContext, ToolDefinition, ToolSpec
 from gm_chat.tools.arguments import checked
 from gm_chat.tools.near import similar_rows

@@ -9,7 +9,8 @@ from testproject.desk import whole_view
 
 from gm_chat.managers.api import ManagerVisibility, Order, QueryPlan, RelationSelection, Selection, Visibility
 from gm_chat.managers.index import MaskedView, SchemaIndex
-from gm_chat.managers.plan import PlanLimits, build_plan, managers_of
+from gm_chat.managers.plan import PlanLimits, build_plan
+from gm_chat.managers.reach import managers_of
 from gm_chat.managers.resolve import find_manager
 from gm_chat.plugin import ToolError
 
