@@ -9,11 +9,13 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
+from django.core.exceptions import EmptyResultSet, FullResultSet
 from django.db import connections
 from django.db.models import (
     Aggregate,
     Avg,
     BigIntegerField,
+    BooleanField,
     Count,
     DateField,
     DateTimeField,
@@ -29,6 +31,9 @@ from django.db.models import (
     QuerySet,
     Subquery,
     Sum,
+    TextField,
+    TimeField,
+    UUIDField,
     Value,
     Window,
 )
@@ -244,17 +249,33 @@ class _Aggregation:
 
     def _aggregated(self, formula: Aggregated, manager: str) -> tuple[Any, FieldType]:
         self._takes_medians |= formula.function == "median"
-        condition = self._scope.condition(formula.where, manager) if formula.where.parts else None
-        if formula.of is None:
-            return Count("pk", filter=condition), "integer"
-        value, kind = self._typed(formula.of, manager)
+        value, kind = (F("pk"), "integer") if formula.of is None else self._typed(formula.of, manager)
+        options: dict[str, Any] = {}
+        if formula.where.parts:
+            condition = self._scope.condition(formula.where, manager)
+            if self._can_hold(condition, manager):
+                options["filter"] = condition
+            else:
+                # Django would put the number 0 in the place of the whole formula that such an aggregate stands in.
+                value = Cast(Value(None), _field(kind))
         kind = _result_type(formula.function, kind)
-        options: dict[str, Any] = {"filter": condition}
         if formula.distinct:
             options["distinct"] = True
+        if formula.function == "sum" and isinstance(formula.of, Behind) and formula.of.function == "count":
+            options["default"] = 0  # a number of things, which is never unknown
         if formula.function in ("sum", "avg", "median"):
             options["output_field"] = _field(kind)
         return _AGGREGATES[formula.function](value, **options), kind
+
+    def _can_hold(self, condition: Q, manager: str) -> bool:
+        query = self._scope.rows(manager).filter(condition).query
+        try:
+            query.get_compiler(self._scope.rows(manager).db).compile(query.where)
+        except EmptyResultSet:
+            return False
+        except FullResultSet:
+            pass
+        return True
 
     def _across(self, formula: AcrossGroups) -> tuple[Any, FieldType]:
         column = F(self._columns[formula.measure])
@@ -275,6 +296,8 @@ class _Aggregation:
 
     def _converter(self, item: Group | Measure) -> Convert:
         """What makes a column's values JSON. Databases disagree in the Python types of sums and means."""
+        if isinstance(item, Group) and item.type == "duration":
+            return CONVERT["duration"]
         if item.type != "decimal":
             return _CONVERT[item.type]
         formula = FieldValue(item.path, item.type) if isinstance(item, Group) else item.formula
@@ -314,7 +337,13 @@ def _field(kind: FieldType) -> Any:
             return DateField()
         case "datetime":
             return DateTimeField()
-    return None
+        case "time":
+            return TimeField()
+        case "boolean":
+            return BooleanField()
+        case "uuid":
+            return UUIDField()
+    return TextField()
 
 
 def _result_type(function: str, kind: FieldType) -> FieldType:
