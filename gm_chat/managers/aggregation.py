@@ -54,7 +54,15 @@ from django.db.models.functions import (
 from gm_chat.managers.api import And, Condition, FieldType, Not, Or
 from gm_chat.managers.conversion import CONVERT, decimal_places
 from gm_chat.managers.deadline import guard
-from gm_chat.managers.functions import DaysBetween, Median, SecondsBetween, SecondsOf, SumOver, able_to_take_medians
+from gm_chat.managers.functions import (
+    AsFloat,
+    DaysBetween,
+    Median,
+    SecondsBetween,
+    SecondsOf,
+    SumOver,
+    able_to_take_medians,
+)
 from gm_chat.managers.measures import (
     AcrossGroups,
     Aggregated,
@@ -209,8 +217,8 @@ class _Aggregation:
     def _arithmetic(self, formula: Arithmetic, manager: str) -> tuple[Any, FieldType]:
         (left, left_kind), (right, right_kind) = (self._typed(part, manager) for part in (formula.left, formula.right))
         if formula.operator == "/":
-            divisor = NullIf(Cast(right, FloatField()), Value(0.0))
-            return ExpressionWrapper(Cast(left, FloatField()) / divisor, FloatField()), "number"
+            divisor = NullIf(AsFloat(right), Value(0.0))
+            return ExpressionWrapper(AsFloat(left) / divisor, FloatField()), "number"
         kinds = {left_kind, right_kind}
         kind: FieldType = "number" if "number" in kinds else "decimal" if "decimal" in kinds else "integer"
         match formula.operator:
@@ -284,8 +292,8 @@ class _Aggregation:
             case "rank":
                 return Window(Rank(), order_by=[column.desc(nulls_last=True)]), "integer"
             case "share":
-                total = NullIf(Cast(Window(SumOver(column, output_field=_field(kind))), FloatField()), Value(0.0))
-                return _AcrossGroups(Cast(column, FloatField()) / total, FloatField()), "number"
+                total = NullIf(AsFloat(Window(SumOver(column, output_field=_field(kind)))), Value(0.0))
+                return _AcrossGroups(AsFloat(column) / total, FloatField()), "number"
             case "change":
                 order = [F(self._columns[group.name]).asc(nulls_last=True) for group in self._plan.groups]
                 before = Window(Lag(column, output_field=_field(kind)), order_by=order)

@@ -7,11 +7,21 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Aggregate, BigIntegerField, DateField, DateTimeField, FloatField, Func
+from django.db.models.functions import Cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["DaysBetween", "Median", "SecondsBetween", "SecondsOf", "Shifted", "SumOver", "able_to_take_medians"]
+__all__ = [
+    "AsFloat",
+    "DaysBetween",
+    "Median",
+    "SecondsBetween",
+    "SecondsOf",
+    "Shifted",
+    "SumOver",
+    "able_to_take_medians",
+]
 
 _LONGEST_CONCATENATION: Final = 64 * 2**20
 
@@ -116,6 +126,18 @@ class Shifted(Func):
         """``DATE_ADD`` keeps a date a date."""
         template = f"DATE_ADD(%(expressions)s, INTERVAL {self._count} {self._unit.upper()})"
         return super().as_sql(compiler, connection, template=template, **context)
+
+
+class AsFloat(Cast):
+    """A floating-point number of any number. On MariaDB Django's cast gives a decimal with four places."""
+
+    def __init__(self, value: Any) -> None:
+        """The type is always the same."""
+        super().__init__(value, FloatField())
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """``0e0`` is a double."""
+        return Func.as_sql(self, compiler, connection, template="(%(expressions)s + 0e0)", **context)
 
 
 class SumOver(Func):

@@ -5,11 +5,13 @@ It knows nothing of the executors: it asks each instance for its relations and d
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ObjectDoesNotExist
+from django.db import connections
 
 from gm_chat.encoding import jsonable
 from gm_chat.managers.api import And, Condition, ManagerInfo, Not, Or, QueryPlan, Related, Selection, Where
@@ -156,7 +158,10 @@ def _fold(text: str) -> str:
 
 
 def _pk(row: Any) -> Any:
-    return row.pk.hex if hasattr(row.pk, "hex") else row.pk
+    if not isinstance(row.pk, uuid.UUID):
+        return row.pk
+    # MariaDB compares UUIDs from their last group to their first.
+    return str(row.pk).split("-")[::-1] if connections[row._state.db].vendor == "mysql" else row.pk.hex
 
 
 class Asking:
