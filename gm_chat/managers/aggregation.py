@@ -157,6 +157,8 @@ class _Aggregation:
 
     def _group(self, group: Group) -> Any:
         value = self._scope.value(group.path, self._plan.manager)
+        if group.part is not None:
+            require_time_zones(connections[self._scope.rows(self._plan.manager).db])
         match group.part:
             case None:
                 return value
@@ -257,7 +259,10 @@ class _Aggregation:
 
     def _aggregated(self, formula: Aggregated, manager: str) -> tuple[Any, FieldType]:
         self._takes_medians |= formula.function == "median"
-        value, kind = (F("pk"), "integer") if formula.of is None else self._typed(formula.of, manager)
+        value: Any = F("pk")
+        kind: FieldType = "integer"
+        if formula.of is not None:
+            value, kind = self._typed(formula.of, manager)
         options: dict[str, Any] = {}
         if formula.where.parts:
             condition = self._scope.condition(formula.where, manager)

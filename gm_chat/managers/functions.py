@@ -6,8 +6,11 @@ from contextlib import contextmanager
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Aggregate, BigIntegerField, DateField, DateTimeField, FloatField, Func
 from django.db.models.functions import Cast
+from django.utils import timezone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -169,6 +172,18 @@ class Median(Aggregate):
         middle = f"SUBSTRING_INDEX(SUBSTRING_INDEX({values}, ',', {{}}((COUNT(%(expressions)s) + 1) / 2)), ',', -1)"
         template = f"(({middle.format('FLOOR')} + {middle.format('CEIL')}) / 2)"
         return _repeating(super().as_sql(compiler, connection, template=template, **context), template)
+
+
+def require_time_zones(connection: Any) -> None:
+    """Raise where the database would give null for the day of a moment, as MariaDB does without its time zones."""
+    if connection.vendor != "mysql" or not settings.USE_TZ or connection.features.has_zoneinfo_database:
+        return
+    name = timezone.get_current_timezone_name()
+    if name != connection.timezone_name:
+        raise ImproperlyConfigured(
+            f"The database {connection.alias!r} cannot convert moments to the time zone {name!r}. Load its time zones: "
+            "mariadb-tzinfo-to-sql /usr/share/zoneinfo | mariadb mysql"
+        )
 
 
 def _repeating(compiled: tuple[str, Sequence[Any]], template: str) -> tuple[str, tuple[Any, ...]]:

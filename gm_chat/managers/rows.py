@@ -11,7 +11,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from django.db import models
+from django.db import connections, models
 from django.db.models import Case, DecimalField, Exists, F, OuterRef, Q, Value, When
 from django.db.models.functions import Cast, ExtractDay, ExtractMonth, ExtractYear, TruncDate
 from django.db.models.lookups import IsNull
@@ -150,7 +150,10 @@ class Scope:
             raise TypeError(f"{binding.info.name}.visible_to returned a {kind}; it must return its queryset, filtered")
         if _is_plain(rows.query):
             return rows.order_by()
-        keys = rows.values("pk") if rows.query.is_sliced else rows.order_by().values("pk")
+        keys: Any = rows.values("pk") if rows.query.is_sliced else rows.order_by().values("pk")
+        features: Any = connections[rows.db].features
+        if rows.query.is_sliced and not features.allow_sliced_subqueries_with_in:
+            keys = list(keys.values_list("pk", flat=True))  # MariaDB
         return model._base_manager.using(rows.db).filter(pk__in=keys)
 
     # --- conditions ---------------------------------------------------------------------------------------------

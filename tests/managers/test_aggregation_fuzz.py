@@ -40,8 +40,10 @@ def test_aggregates_equal_sums_by_hand(db: None) -> None:
         Desk(known, actor_of(users["plain"])),
         Desk(hiding(known), actor_of(users["staff"])),
     ]
-    for desk in desks:
-        check(desk, PLANS // len(desks))
+    # MariaDB knows no time zones but its own until they are loaded.
+    with timezone.override("UTC" if connections["default"].vendor == "mysql" else "Europe/Berlin"):
+        for desk in desks:
+            check(desk, PLANS // len(desks))
 
 
 def check(desk: Desk, plans: int) -> None:
