@@ -62,6 +62,7 @@ from gm_chat.managers.functions import (
     SecondsOf,
     SumOver,
     able_to_take_medians,
+    require_time_zones,
 )
 from gm_chat.managers.measures import (
     AcrossGroups,
