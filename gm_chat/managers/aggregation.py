@@ -252,8 +252,9 @@ class _Aggregation:
             kind: FieldType = "integer"
         else:
             value, kind = self._typed(formula.of, relation.target)
-        function = "AVG" if formula.function == "avg" else formula.function.upper()
-        kind = _result_type(formula.function, kind)
+        if formula.function == "avg":
+            value = AsFloat(value)
+        function, kind = formula.function.upper(), _result_type(formula.function, kind)
         # A plain function and no aggregate: without GROUP BY there is one row, and a count of nothing is 0.
         one = rows.order_by().annotate(gm_chat_value=Func(value, function=function, output_field=_field(kind)))
         return Subquery(one.values("gm_chat_value"), output_field=_field(kind)), kind
@@ -272,6 +273,8 @@ class _Aggregation:
             else:
                 # Django would put the number 0 in the place of the whole formula that such an aggregate stands in.
                 value = Cast(Value(None), _field(kind))
+        if formula.function == "avg":
+            value = AsFloat(value)
         kind = _result_type(formula.function, kind)
         if formula.distinct:
             options["distinct"] = True

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import connections
+from django.utils import timezone
 
 from gm_chat.encoding import jsonable
 from gm_chat.managers.api import And, Condition, ManagerInfo, Not, Or, QueryPlan, Related, Selection, Where
@@ -131,6 +133,8 @@ def compare(actual: Any, lookup: str, value: Any) -> bool:  # noqa: PLR0911 - on
         return (actual is None) is value
     if actual is None:
         return False
+    if isinstance(actual, datetime):
+        actual = timezone.localtime(actual)
     match lookup:
         case "exact":
             return bool(actual == value)
