@@ -57,7 +57,8 @@ def check(desk: Desk, plans: int) -> None:
         with CaptureQueriesContext(connections[desk.alias]) as statements:
             page = execute_aggregate(plan, desk.bindings, desk.actor)
         reads = [statement for statement in statements if " FROM " in statement["sql"]]
-        assert len(reads) <= 1, args  # none where the conditions exclude each other
+        sliced = connections[desk.alias].vendor == "mysql"  # MariaDB takes no LIMIT in a subselect: keys are read first
+        assert len(reads) <= 1 + sliced, args  # none where the conditions exclude each other
         expected = sums.run(plan)
         assert page.has_more is False
         assert len(page.data) == len(expected), (seed, args)
