@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 __all__ = [
     "And",
     "Condition",
+    "DatePart",
     "FieldInfo",
     "FieldReference",
     "FieldType",
+    "First",
     "InputInfo",
+    "Key",
     "ManagerInfo",
     "ManagerService",
     "ManagerView",
@@ -58,6 +61,10 @@ FieldType = Literal[
     "json",
     "binary",
 ]
+
+DatePart = Literal["year", "quarter", "month", "week", "day", "hour", "weekday"]
+"""Parts of dates and moments, in the current time zone. ``year`` and ``weekday`` (1 is Monday, 7 Sunday) are numbers,
+the others truncations: ``month`` is the month's first day, ``week`` its Monday."""
 
 Path = tuple[str, ...]
 """Relation names, then one field name: ``("album", "artist", "name")``."""
@@ -169,17 +176,24 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class FieldReference:
-    """Another field to compare with, through relations that lead to one row; ``plus`` moves it by (count, unit)."""
+    """Another field to compare with, through relations that lead to one row; ``plus`` moves it by (count, unit).
+
+    An ``outer`` one is a field of the row that the whole condition is about, however many :class:`Related` lie between.
+    """
 
     path: Path
     type: FieldType
     part: Literal["year", "month", "day"] | None = None
     plus: tuple[int, str] | None = None
+    outer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``path lookup value``, with the value already of the field's type, or a :class:`FieldReference`."""
+    """``path lookup value``, with the value already of the field's type, or a :class:`FieldReference`.
+
+    A lookup of a date's part may go on with a comparison: ``weekday__in``; Monday is 1.
+    """
 
     path: Path
     lookup: str
@@ -218,15 +232,37 @@ class Related:
     part: Where
 
 
-Where = Condition | And | Or | Not | Related
-
-
 @dataclass(frozen=True, slots=True)
 class Order:
     """One ordering term; nulls come last in both directions."""
 
     path: Path
     descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What rows are grouped by: a field, through relations that lead to one row, or a part of its date."""
+
+    path: Path
+    part: DatePart | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """Of the visible rows that satisfy ``where`` and share the values ``per``, the row comes first in ``order``.
+
+    Without ``per`` it is the first of all. Among equals every row counts as first with ``ties``, else the one with the
+    smallest key. ``where`` is a condition of its own: an outer reference in it means the row that it is about.
+    """
+
+    per: tuple[Key, ...]
+    order: tuple[Order, ...]
+    where: And = field(default_factory=lambda: And(()))
+    ties: bool = False
+
+
+Where = Condition | And | Or | Not | Related | First
 
 
 @dataclass(frozen=True, slots=True)

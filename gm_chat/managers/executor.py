@@ -23,7 +23,7 @@ from gm_chat.encoding import jsonable
 from gm_chat.managers.api import FieldType, Path, QueryPage, QueryPlan, RelationSelection, Selection
 from gm_chat.managers.conversion import CONVERT, decimal_text
 from gm_chat.managers.deadline import guard
-from gm_chat.managers.rows import Link, Scope, link_of, pk_names
+from gm_chat.managers.rows import Link, Scope, link_of, pk_names, sorted_keys
 
 if TYPE_CHECKING:
     from gm_chat.managers.binding import Binding, ComputedField, RelationBinding
@@ -59,7 +59,8 @@ def _run(plan: QueryPlan, scope: Scope) -> QueryPage:
     wanted = matching.order_by(*order)[plan.offset : plan.offset + plan.limit + 1]
     if plan.order and level.probes and _can_look_up_late(rows):
         # The database computes a row's columns before it sorts: sort keys alone, then probe only the page's rows.
-        wanted = rows.filter(pk__in=wanted.values("pk")).order_by(*order)
+        keys = sorted_keys(matching, order)[plan.offset : plan.offset + plan.limit + 1]
+        wanted = rows.filter(pk__in=keys).order_by(*order)
     page = level.fetch(wanted)
     fetched = len(page)
     total = plan.offset + fetched

@@ -8,25 +8,67 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.db.models import Aggregate, BigIntegerField, DateField, DateTimeField, FloatField, Func
-from django.db.models.functions import Cast
+from django.db.models import (
+    Aggregate,
+    BigIntegerField,
+    BooleanField,
+    DateField,
+    DateTimeField,
+    FloatField,
+    Func,
+    QuerySet,
+    Subquery,
+)
+from django.db.models.functions import (
+    Cast,
+    ExtractIsoWeekDay,
+    ExtractYear,
+    TruncDate,
+    TruncHour,
+    TruncMonth,
+    TruncQuarter,
+    TruncWeek,
+)
 from django.utils import timezone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gm_chat.managers.api import DatePart
 
 __all__ = [
     "AsFloat",
     "DaysBetween",
     "Median",
+    "RowIn",
     "SecondsBetween",
     "SecondsOf",
     "Shifted",
     "SumOver",
     "able_to_take_medians",
+    "part_of",
+    "require_time_zones",
 ]
 
 _LONGEST_CONCATENATION: Final = 64 * 2**20
+_TRUNCATE: Final[Mapping[str, Any]] = {"quarter": TruncQuarter, "month": TruncMonth, "week": TruncWeek}
+
+
+def part_of(value: Any, part: DatePart | None) -> Any:
+    """A part of a date or a moment, in the current time zone; see :data:`~gm_chat.managers.api.DatePart`."""
+    match part:
+        case None:
+            return value
+        case "year":
+            return ExtractYear(value)
+        case "weekday":
+            return ExtractIsoWeekDay(value)
+        case "hour":
+            return TruncHour(value, output_field=DateTimeField())
+        case "day":
+            return TruncDate(value)
+        case _:
+            return _TRUNCATE[part](value, output_field=DateField())
 
 
 class DaysBetween(Func):
@@ -131,6 +173,28 @@ class Shifted(Func):
         return super().as_sql(compiler, connection, template=template, **context)
 
 
+class RowIn(Func):
+    """Whether several columns together are among a subquery's rows.
+
+    Of a composite key's ``pk__in`` Django makes an EXISTS whose condition stands beside the window functions of the
+    subquery, where it leaves them a single row.
+    """
+
+    output_field = BooleanField()
+    conditional = True
+
+    def __init__(self, columns: Sequence[Any], rows: QuerySet[Any]) -> None:
+        """As many columns as ``rows`` has values."""
+        super().__init__(*columns, Subquery(rows))
+
+    def as_sql(self, compiler: Any, connection: Any, *_: Any, **context: Any) -> Any:
+        """A row value, as all our databases know it."""
+        del connection, context
+        *columns, rows = (compiler.compile(part) for part in self.source_expressions)
+        params = [param for _, params in (*columns, rows) for param in params]
+        return f"({', '.join(sql for sql, _ in columns)}) IN {rows[0]}", tuple(params)
+
+
 class AsFloat(Cast):
     """A floating-point number of any number. On MariaDB Django's cast gives a decimal with four places."""
 
@@ -158,9 +222,10 @@ class Median(Aggregate):
     arity = 1
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """The standard's ordered-set aggregate."""
-        template = "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
-        return super().as_sql(compiler, connection, template=template, **context)
+        """The standard's ordered-set aggregate. (Django passes a template twice where there is a filter.)"""
+        median = self.copy()
+        median.template = "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
+        return super(Median, median).as_sql(compiler, connection, **context)
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
         """An aggregate that :func:`able_to_take_medians` adds to the connection."""

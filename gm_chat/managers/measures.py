@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from gm_chat.managers.api import And, FieldType, Order, Path
+from gm_chat.managers.api import And, DatePart, FieldType, Order, Path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import date
     from decimal import Decimal
 
 __all__ = [
@@ -25,20 +26,16 @@ __all__ = [
     "Arithmetic",
     "Behind",
     "Constant",
-    "DatePart",
     "Elapsed",
     "FieldValue",
     "Formula",
     "Group",
     "Measure",
     "MeasureValue",
+    "parts_of",
 ]
 
 AggregateFunction = Literal["count", "sum", "avg", "min", "max", "median"]
-
-DatePart = Literal["year", "quarter", "month", "week", "day", "hour", "weekday"]
-"""Parts of dates and moments, in the current time zone. ``year`` and ``weekday`` (1 is Monday, 7 Sunday) are numbers,
-the others truncations: ``month`` is the month's first day, ``week`` its Monday."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +50,21 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number."""
+    """A number, a day or a moment."""
 
-    value: Decimal
+    value: Decimal | date
 
 
 @dataclass(frozen=True, slots=True)
 class FieldValue:
-    """A field of the row, through to-one relations; null where one of them is hidden. Durations are seconds."""
+    """A field of the row, or a part of its date, through to-one relations; null where one of them is hidden.
+
+    ``type`` is the field's; durations are seconds.
+    """
 
     path: Path
     type: FieldType
+    part: DatePart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,26 +114,40 @@ class MeasureValue:
 
 @dataclass(frozen=True, slots=True)
 class AcrossGroups:
-    """A measure beside the other groups' (those that ``having`` keeps).
+    """A measure beside those of the other groups that have the same values in the columns ``within``.
 
-    ``rank`` is 1 for the highest, ``share`` its part of their sum, ``change`` the difference to the group before, in
-    the order of the groups' columns.
+    ``rank`` is 1 for the highest, ``share`` its part of their sum; in the order of the other columns, ``change`` is the
+    difference to the group before and ``running`` the sum up to this group. The other groups are those that satisfy
+    what ``having`` asks of other measures.
     """
 
-    function: Literal["rank", "share", "change"]
+    function: Literal["rank", "share", "change", "running"]
     measure: str
+    within: tuple[str, ...] = ()
 
 
 Formula = Constant | FieldValue | Arithmetic | Elapsed | Behind | Aggregated | MeasureValue | AcrossGroups
 
 
+def parts_of(formula: Formula) -> Iterator[Formula]:
+    """A group's formula and all that it is made of, down to aggregates; measures are not followed."""
+    yield formula
+    if isinstance(formula, Arithmetic):
+        yield from parts_of(formula.left)
+        yield from parts_of(formula.right)
+    elif isinstance(formula, Elapsed):
+        yield from parts_of(formula.end)
+        yield from parts_of(formula.start)
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A named value of each group."""
+    """A named value of each group. A ``hidden`` one is there for others to build on, and is not part of the result."""
 
     name: str
     formula: Formula
     type: FieldType
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +155,8 @@ class AggregatePlan:
     """A validated computation; every path exists and is visible to the actor.
 
     The paths of ``having`` and ``order`` are one name long: a group's or a measure's. Without ``groups`` the result is
-    one object.
+    one object; without ``measures`` it is the distinct groups. A measure names only those before it. ``fill`` is a
+    group that is a date: periods without rows are added, from the first to the last that ``where`` names, else found.
     """
 
     manager: str
@@ -151,6 +167,7 @@ class AggregatePlan:
     order: tuple[Order, ...] = ()
     limit: int = 200
     offset: int = 0
+    fill: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

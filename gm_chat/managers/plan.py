@@ -13,22 +13,23 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gm_chat.managers.api import (
+    And,
+    First,
     ManagerInfo,
     ManagerView,
     Order,
-    Path,
     QueryPlan,
     RelationSelection,
     Selection,
 )
 from gm_chat.managers.filters import FilterLimits, parse_filters
-from gm_chat.managers.resolve import find_manager, find_relation, split_path, to_one_path
+from gm_chat.managers.resolve import find_manager, find_relation, read_keys, read_order, split_path
 from gm_chat.managers.spelling import match_name, nearest, shown
 from gm_chat.plugin import ToolError
 
 __all__ = ["DEFAULT_LIMITS", "PlanLimits", "build_plan", "count_of"]
 
-ARGUMENTS: Final = ("manager", "fields", "filters", "order_by", "limit", "offset")
+ARGUMENTS: Final = ("manager", "fields", "filters", "order_by", "first_per", "limit", "offset")
 MAX_OFFSET: Final = 2**53
 
 
@@ -56,7 +57,7 @@ def build_plan(
     max_bytes: int | None = None,
     limits: PlanLimits = DEFAULT_LIMITS,
 ) -> QueryPlan:
-    """Validate ``{manager, fields, filters?, order_by?, limit?, offset?}`` against what the actor sees.
+    """Validate ``{manager, fields, filters?, order_by?, first_per?, limit?, offset?}`` against what the actor sees.
 
     Every mistake is a :class:`~gm_chat.plugin.ToolError` naming the culprit and what is allowed, nearest first.
     A ``limit`` above ``max_results`` is lowered to it.
@@ -65,12 +66,14 @@ def build_plan(
         if key not in ARGUMENTS:
             raise ToolError("invalid_argument", f"query takes no argument {shown(key)}", allowed=list(ARGUMENTS))
     manager = find_manager(args.get("manager"), view)
+    where = parse_filters(args.get("filters"), manager, view, limits.filters)
+    order = read_order(args.get("order_by"), manager, view, depth=limits.depth, most=limits.order)
     limit = min(count_of(args.get("limit"), "limit", least=1, default=max_results), max_results)
     return QueryPlan(
         manager=manager.name,
         selection=_Selector(view, limits).read(args.get("fields"), manager),
-        where=parse_filters(args.get("filters"), manager, view, limits.filters),
-        order=_order(args.get("order_by"), manager, view, limits),
+        where=_first(args.get("first_per"), where, order, manager, view, limits),
+        order=order,
         limit=limit,
         offset=count_of(args.get("offset"), "offset", least=0, default=0),
         max_bytes=max_bytes,
@@ -204,22 +207,19 @@ def _freeze(node: _Node, list_rows: int) -> Selection:
     )
 
 
-# --- order ------------------------------------------------------------------------------------------------------
+# --- one row of each ----------------------------------------------------------------------------------------------
 
 
-def _order(value: Any, manager: ManagerInfo, view: ManagerView, limits: PlanLimits) -> tuple[Order, ...]:
-    if value is None:
-        return ()
-    terms = [value] if isinstance(value, str) else value
-    if not isinstance(terms, list | tuple):
-        raise ToolError("invalid_argument", f'order_by must be a list such as ["-price"], got {shown(value)}')
-    if len(terms) > limits.order:
-        raise ToolError("too_large", f"order_by holds more than {limits.order} terms")
-    found: dict[Path, Order] = {}
-    for term in terms:
-        if not isinstance(term, str):
-            raise ToolError("invalid_argument", f'order_by: {shown(term)} is not a field such as "name" or "-price"')
-        descending = term.startswith("-")
-        path, _ = to_one_path(term.removeprefix("-"), manager, view, depth=limits.depth, what="order_by")
-        found.setdefault(path, Order(path, descending))
-    return tuple(found.values())
+def _first(
+    value: Any, where: And, order: tuple[Order, ...], manager: ManagerInfo, view: ManagerView, limits: PlanLimits
+) -> And:
+    """Of the rows that ``where`` lets through, the first in order for each value of ``first_per``."""
+    if value is None or value == [] or value == ():
+        return where
+    if not order:
+        raise ToolError(
+            "invalid_argument",
+            'first_per keeps the first row of each: order_by must say which, such as ["-date"] (the latest)',
+        )
+    per = read_keys(value, manager, view, depth=limits.depth, most=limits.order, what="first_per")
+    return And((First(per, order, where),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gm_chat.managers.api import And, Condition, FieldReference, Not, Or, Related
+from gm_chat.managers.api import And, Condition, FieldReference, First, Not, Or, Related
 from gm_chat.managers.measures import Aggregated, Arithmetic, Behind, Elapsed, FieldValue
 
 if TYPE_CHECKING:
@@ -66,8 +66,12 @@ class _Reach:
                 self.restrict(self._target(name, relation), part)
             case Condition(path, _, value):
                 self.follow(name, path)
-                if isinstance(value, FieldReference):
+                if isinstance(value, FieldReference) and not value.outer:
                     self.follow(name, value.path)
+            case First(per, order, part):
+                for path in (*(key.path for key in per), *(term.path for term in order)):
+                    self.follow(name, path)
+                self.restrict(name, part)
 
     def compute(self, name: str, formula: Formula | None) -> None:
         self.found.add(name)

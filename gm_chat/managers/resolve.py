@@ -6,18 +6,36 @@ What the actor may not see is answered exactly like what does not exist.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
+from gm_chat.managers.api import DatePart, Key, Order
 from gm_chat.managers.spelling import match_name, nearest, shown
 from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gm_chat.managers.api import FieldInfo, ManagerInfo, ManagerView, Path, RelationInfo
 
-__all__ = ["find_manager", "find_relation", "sortable_fields", "split_path", "to_one_path"]
+__all__ = [
+    "DATES",
+    "Place",
+    "find_manager",
+    "find_relation",
+    "read_key",
+    "read_keys",
+    "read_order",
+    "sortable_fields",
+    "split_path",
+    "to_one_path",
+    "walk",
+]
 
+DATES: Final = frozenset({"date", "datetime"})
 _SEPARATOR: Final = re.compile(r"__|\.")
 _MAX_KEY: Final = 500
+_PARTS: Final = frozenset(get_args(DatePart))
 
 
 def split_path(text: str, what: str) -> list[str]:
@@ -89,3 +107,124 @@ def to_one_path(text: str, manager: ManagerInfo, view: ManagerView, *, depth: in
 def sortable_fields(manager: ManagerInfo) -> list[str]:
     """Fields that have an order: stored, and no JSON or binary."""
     return [info.name for info in manager.fields if not info.computed and info.type not in ("json", "binary")]
+
+
+def read_order(
+    value: Any, manager: ManagerInfo, view: ManagerView, *, depth: int, most: int, what: str = "order_by"
+) -> tuple[Order, ...]:
+    """``["-price", "supplier__name"]`` or one such text; the same field twice counts once."""
+    if value is None:
+        return ()
+    terms = [value] if isinstance(value, str) else value
+    if not isinstance(terms, list | tuple):
+        raise ToolError("invalid_argument", f'{what} must be a list such as ["-price"], got {shown(value)}')
+    if len(terms) > most:
+        raise ToolError("too_large", f"{what} holds more than {most} terms")
+    found: dict[Path, Order] = {}
+    for term in terms:
+        if not isinstance(term, str):
+            raise ToolError("invalid_argument", f'{what}: {shown(term)} is not a field such as "name" or "-price"')
+        path, _ = to_one_path(term.removeprefix("-"), manager, view, depth=depth, what=what)
+        found.setdefault(path, Order(path, term.startswith("-")))
+    return tuple(found.values())
+
+
+# --- places: also to-many relations, and parts of dates -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a path leads: relations, the manager there, and the field (``None``: the path ends at a relation)."""
+
+    hops: Path
+    many: str | None
+    """The first to-many relation of the path, with which ``hops`` end; ``rest`` goes on behind it."""
+    rest: tuple[str, ...]
+    manager: ManagerInfo
+    field: FieldInfo | None
+    part: DatePart | None = None
+
+    def value(self) -> FieldInfo | None:
+        """The field, or for a relation to one row that row's id; none if that cannot be grouped by or computed with."""
+        usable = sortable_fields(self.manager)
+        if self.field is not None:
+            return self.field if self.field.name in usable else None
+        found = {item.name: item for item in self.manager.fields}
+        return found.get("id") if self.many is None and "id" in usable else None
+
+
+def walk(text: str, manager: ManagerInfo, view: ManagerView, *, depth: int, what: str) -> Place:
+    """Follow a path up to a field, or up to the first to-many relation."""
+    segments = split_path(text, what)
+    if len(segments) - 1 > depth + 1:
+        raise ToolError("too_large", f"{what} {shown(text)} goes through more than {depth} relations")
+    hops: list[str] = []
+    for position, segment in enumerate(segments):
+        fields = {item.name: item for item in manager.fields}
+        name = match_name(segment, fields)
+        rest = tuple(segments[position + 1 :])
+        if name is not None and (not rest or fields[name].type in DATES):
+            return Place(tuple(hops), None, (), manager, fields[name], _part(rest, fields[name], what))
+        relations = {item.name: item for item in manager.relations}
+        if match_name(segment, relations) is None:
+            known = [*fields, *relations] if not rest else list(relations)
+            raise ToolError(
+                "unknown_field",
+                f"{what}: {manager.name} has no {'field' if not rest else 'relation'} {shown(segment)}",
+                allowed=nearest(segment, known),
+            )
+        relation, target = find_relation(segment, manager, view)
+        hops.append(relation.name)
+        if relation.many:
+            return Place(tuple(hops), relation.name, rest, target, None)
+        manager = target
+    return Place(tuple(hops), None, (), manager, None)
+
+
+def read_key(text: str, manager: ManagerInfo, view: ManagerView, *, depth: int, what: str) -> tuple[Key, FieldInfo]:
+    """What rows are grouped by, and its field: a path to a field, to a part of a date, or to a relation: its id."""
+    place = walk(text, manager, view, depth=depth, what=what)
+    if place.many is not None:
+        raise ToolError(
+            "invalid_argument",
+            f"{what} {shown(text)}: {place.many!r} holds many rows of {place.manager.name}; "
+            f"ask {place.manager.name} instead, and group by its own fields or those of {manager.name}",
+        )
+    found = place.value()
+    if found is None:
+        wanted = f"{place.field.name!r} cannot be grouped by" if place.field else "name a field, not a relation"
+        prefix = "".join(f"{hop}__" for hop in place.hops)
+        allowed = [f"{prefix}{name}" for name in sortable_fields(place.manager)]
+        raise ToolError("invalid_argument", f"{what} {shown(text)}: {wanted}", allowed=allowed[:20])
+    return Key((*place.hops, found.name), place.part), found
+
+
+def read_keys(
+    value: Any, manager: ManagerInfo, view: ManagerView, *, depth: int, most: int, what: str
+) -> tuple[Key, ...]:
+    """``["customer", "date__month"]`` or one such text; the same twice counts once."""
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list | tuple):
+        raise ToolError("invalid_argument", f'{what} must be a list such as ["name"], got {shown(value)}')
+    if len(items) > most:
+        raise ToolError("too_large", f"{what} holds more than {most} fields")
+    found: dict[Key, None] = {}
+    for item in items:
+        if not isinstance(item, str):
+            raise ToolError("invalid_argument", f'{what}: {shown(item)} is not a field such as "customer__state"')
+        found[read_key(item, manager, view, depth=depth, what=what)[0]] = None
+    return tuple(found)
+
+
+def _part(rest: Sequence[str], field: FieldInfo, what: str) -> DatePart | None:
+    if not rest:
+        return None
+    if len(rest) == 1 and rest[0].lower() in _PARTS:
+        part = cast("DatePart", rest[0].lower())
+        if part != "hour" or field.type == "datetime":
+            return part
+    raise ToolError(
+        "invalid_argument",
+        f"{what}: {field.name!r} has no part {shown('__'.join(rest))}",
+        allowed=sorted(_PARTS - ({"hour"} if field.type == "date" else set())),
+    )

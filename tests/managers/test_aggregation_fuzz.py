@@ -103,8 +103,27 @@ class Computing(Asking):
         if groups and self.random.random() < 0.3 and (counts := [n for n, f in measures.items() if f == "count()"]):
             args["having"] = {f"{counts[0]}__gt": 1}
         if groups and self.random.random() < 0.5 and self.is_number(info, args, measures):
-            args["measures"]["across"] = f"{self.random.choice(['rank', 'share', 'change'])}(m0)"
+            args["measures"]["across"] = self.across(groups)
+            if self.random.random() < 0.3:
+                args["having"] = {**args.get("having", {}), "across__gte": self.random.choice([1, 0.25])}
+        if groups and self.random.random() < 0.3:
+            args["fill"] = self.may_fill(info, args)
         return args
+
+    def across(self, groups: list[str]) -> str:
+        function = self.random.choice(["rank", "share", "change", "running"])
+        within = self.random.sample(groups, self.random.randint(0, len(groups) - 1))
+        one = f"{function}({', '.join([self.random.choice(['m0', 'count()']), *within])})"
+        return self.random.choice([one, one, f"{one} / m0", f"2 * {one} - share(m0)", f"count() + {one}"])
+
+    def may_fill(self, info: ManagerInfo, args: dict[str, Any]) -> bool:
+        """Whether there are periods, and no condition that could name the first or the last one."""
+        args["filters"] = {}
+        try:
+            build_aggregate({**args, "fill": True}, self.view, max_results=1)
+        except ToolError:
+            return False
+        return True
 
     def is_number(self, info: ManagerInfo, args: dict[str, Any], measures: dict[str, Any]) -> bool:
         try:
@@ -154,6 +173,9 @@ class Computing(Asking):
             return f"count(distinct {self.random.choice(texts)})"
         if not numbers:
             return "count()"
+        if dates and self.random.random() < 0.2:
+            part = self.random.choice(["year", "month", "weekday"])
+            return self.random.choice([f"count(distinct {dates[0]}__{part})", f"avg(2030 - {dates[0]}__year)"])
         one, two = self.random.choice(numbers), self.random.choice(numbers)
         function = self.random.choice(["sum", "avg", "min", "max", "median"])
         return self.random.choice(

@@ -54,7 +54,7 @@ def test_plans_equal_a_naive_walk(db: None) -> None:
                 info.name,
                 asking.fields(info, 3),
                 filters=asking.filters(info, 3),
-                order_by=asking.order(info),
+                **asking.order_and_first(info),
                 limit=random_.choice([1, 3, 50]),
                 offset=random_.choice([0, 0, 2, 100]),
             )
@@ -84,10 +84,10 @@ def test_hidden_rows_have_no_influence(db: None) -> None:
     for seed in range(PLANS):
         random_ = random.Random(seed)  # noqa: S311 - reproducible
         info, asking = random_.choice(managers), Asking(desk, random_)
-        filters, order = asking.filters(info, 3), asking.order(info)
+        filters, order = asking.filters(info, 3), asking.order_and_first(info)
         limit, offset = random_.choice([1, 3, 50]), random_.choice([0, 0, 2, 100])
         fields = asking.fields(info, 3)
-        plan = desk.plan(info.name, fields, filters=filters, order_by=order, limit=limit, offset=offset)
+        plan = desk.plan(info.name, fields, filters=filters, **order, limit=limit, offset=offset)
         plans.append(replace(plan, nested_rows=random_.choice([2, 20_000])))
 
     def answers() -> list[Any]:

@@ -224,7 +224,7 @@ def _fill(value: Any, word: str) -> Any:
 
 def test_unknown_arguments_are_refused(view: MaskedView) -> None:
     error = refusal(view, where={"name": "x"})
-    assert error.details["allowed"] == ["manager", "fields", "filters", "order_by", "limit", "offset"]
+    assert error.details["allowed"] == ["manager", "fields", "filters", "order_by", "first_per", "limit", "offset"]
 
 
 def test_managers_of_a_plan_are_all_that_it_touches(view: MaskedView) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 
-from gm_chat.managers.api import And, Condition, Not, Or, Where
+from gm_chat.managers.api import And, Condition, FieldReference, Not, Or, Where
 from gm_chat.managers.measures import (
     AcrossGroups,
     Aggregated,
@@ -23,10 +23,10 @@ from gm_chat.managers.measures import (
     Group,
     MeasureValue,
 )
-from testproject.walk import Walk, compare
+from testproject.walk import Walk, compare, compare_fields, part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from testproject.desk import Desk
 
@@ -44,44 +44,42 @@ class Sums:
         groups: dict[tuple[Any, ...], list[Any]] = {} if plan.groups else {(): rows}
         for row in rows if plan.groups else ():
             groups.setdefault(tuple(self.key(row, group, plan.manager) for group in plan.groups), []).append(row)
+        if plan.fill is not None:
+            groups |= {key: [] for key in _between(groups, plan) if key not in groups}
+        late = {measure.name for measure in plan.measures if self.is_late(measure.formula, plan)}
         found = []
         for key in sorted(groups, key=_nulls_last):
             result: dict[str, Any] = dict(zip((group.name for group in plan.groups), key, strict=True))
             for measure in plan.measures:
-                if not isinstance(measure.formula, AcrossGroups):
+                if measure.name not in late:
                     result[measure.name] = self.of_group(measure.formula, groups[key], plan)
             found.append(result)
-        found = [result for result in found if _holds(plan.having, result)]
+        found = [result for result in found if all(_holds(p, result) for p in plan.having.parts if not _late(p, late))]
         for measure in plan.measures:
-            if isinstance(measure.formula, AcrossGroups):
-                _across(measure.name, measure.formula, found)
+            if measure.name in late:
+                values = _beside(measure.formula, found, plan)
+                for result, value in zip(found, values, strict=True):
+                    result[measure.name] = value
+        found = [result for result in found if all(_holds(p, result) for p in plan.having.parts if _late(p, late))]
         for term in reversed(plan.order):
             name = term.path[0]
             known = sorted((r for r in found if r[name] is not None), key=lambda r: r[name], reverse=term.descending)
             found = known + [result for result in found if result[name] is None]
-        return found
+        hidden = [measure.name for measure in plan.measures if measure.hidden]
+        return [{name: value for name, value in result.items() if name not in hidden} for result in found]
+
+    def is_late(self, formula: Formula, plan: AggregatePlan) -> bool:
+        match formula:
+            case AcrossGroups():
+                return True
+            case MeasureValue(name):
+                return any(self.is_late(item.formula, plan) for item in plan.measures if item.name == name)
+            case Arithmetic(_, left, right):
+                return self.is_late(left, plan) or self.is_late(right, plan)
+        return False
 
     def key(self, row: Any, group: Group, manager: str) -> Any:
-        value = self.walk.at(row, group.path, manager)
-        if value is None or group.part is None:
-            return value
-        if isinstance(value, datetime):
-            value = timezone.localtime(value)
-        if group.part == "hour":
-            return value.replace(minute=0, second=0, microsecond=0)
-        day = value.date() if isinstance(value, datetime) else value
-        match group.part:
-            case "year":
-                return day.year
-            case "weekday":
-                return day.isoweekday()
-            case "week":
-                return day - timedelta(days=day.weekday())
-            case "month":
-                return day.replace(day=1)
-            case "quarter":
-                return date(day.year, (day.month - 1) // 3 * 3 + 1, 1)
-        return day
+        return part_of(self.walk.at(row, group.path, manager), group.part)
 
     def of_group(self, formula: Formula, rows: Sequence[Any], plan: AggregatePlan) -> Any:
         match formula:
@@ -95,6 +93,8 @@ class Sums:
                 inner = next(measure.formula for measure in plan.measures if measure.name == name)
                 return self.of_group(inner, rows, plan)
             case Aggregated(function, of, where, distinct):
+                if not rows and plan.fill is not None:
+                    return 0 if function in ("count", "sum") else None
                 kept = [row for row in rows if self.walk.holds(where, row, plan.manager)]
                 values = kept if of is None else [self.of_row(of, row, plan.manager) for row in kept]
                 counts = isinstance(of, Behind) and (function, of.function) == ("sum", "count")
@@ -105,8 +105,8 @@ class Sums:
         match formula:
             case Constant(value):
                 return value
-            case FieldValue(path):
-                value = self.walk.at(row, path, manager)
+            case FieldValue(path, _, part):
+                value = part_of(self.walk.at(row, path, manager), part)
                 return value.total_seconds() if isinstance(value, timedelta) else value
             case Arithmetic(operator, left, right):
                 return _compute(operator, self.of_row(left, row, manager), self.of_row(right, row, manager))
@@ -114,7 +114,8 @@ class Sums:
                 return _elapsed(self.of_row(end, row, manager), self.of_row(start, row, manager), unit)
             case Behind(relation, function, of, where):
                 target = self.walk.bindings[manager].relations[relation].target
-                kept = [r for r in self.walk.related(row, relation, manager) if self.walk.holds(where, r, target)]
+                behind, outer = self.walk.related(row, relation, manager), (row, manager)
+                kept = [item for item in behind if self.walk.holds(where, item, target, outer)]
                 return _fold(function, kept if of is None else [self.of_row(of, item, target) for item in kept])
         raise AssertionError(formula)
 
@@ -166,24 +167,74 @@ def _holds(where: Where, result: dict[str, Any]) -> bool:
             return not _holds(part, result)
         case Condition((name,), lookup, value):
             actual = result[name]
+            if isinstance(value, FieldReference):
+                return compare_fields(actual, lookup, result[value.path[0]])
             return compare(Decimal(repr(actual)) if isinstance(actual, float) else actual, lookup, value)
     raise AssertionError(where)
 
 
-def _across(name: str, formula: AcrossGroups, found: list[dict[str, Any]]) -> None:
-    values = [result[formula.measure] for result in found]
-    known = [value for value in values if value is not None]
-    total = float(sum(known))
-    before = None
-    for result, value in zip(found, values, strict=True):
-        match formula.function:
-            case "rank":
-                result[name] = 1 + (len(known) if value is None else sum(other > value for other in known))
-            case "share":
-                result[name] = None if value is None or not total else float(value) / total
-            case "change":
-                result[name] = None if value is None or before is None else value - before
-        before = value
+def _late(where: Where, late: set[str]) -> bool:
+    match where:
+        case And(parts) | Or(parts):
+            return any(_late(part, late) for part in parts)
+        case Not(part):
+            return _late(part, late)
+        case Condition((name,), _, value):
+            return name in late or (isinstance(value, FieldReference) and value.path[0] in late)
+    raise AssertionError(where)
+
+
+def _beside(formula: Formula, found: list[dict[str, Any]], plan: AggregatePlan) -> list[Any]:
+    match formula:
+        case Constant(value):
+            return [value for _ in found]
+        case MeasureValue(name):
+            return [result[name] for result in found]
+        case Arithmetic(operator, left, right):
+            both = zip(_beside(left, found, plan), _beside(right, found, plan), strict=True)
+            return [_compute(operator, one, other) for one, other in both]
+        case AcrossGroups():
+            return [_across(formula, result, found, plan) for result in found]
+    raise AssertionError(formula)
+
+
+def _across(formula: AcrossGroups, result: dict[str, Any], found: list[dict[str, Any]], plan: AggregatePlan) -> Any:
+    """One group's place among its likes, from their definition."""
+    like = [each for each in found if all(each[name] == result[name] for name in formula.within)]
+    value = result[formula.measure]
+    known = [each[formula.measure] for each in like if each[formula.measure] is not None]
+    along = [group.name for group in plan.groups if group.name not in formula.within]
+    like.sort(key=lambda each: _nulls_last(tuple(each[name] for name in along)))
+    place = like.index(result)
+    match formula.function:
+        case "rank":
+            return 1 + (len(known) if value is None else sum(other > value for other in known))
+        case "share":
+            return None if value is None or not sum(known) else float(value) / float(sum(known))
+        case "change":
+            before = like[place - 1][formula.measure] if place else None
+            return None if value is None or before is None else value - before
+    so_far = [each[formula.measure] for each in like[: place + 1] if each[formula.measure] is not None]
+    return sum(so_far) if so_far else None
+
+
+def _between(groups: Mapping[tuple[Any, ...], Any], plan: AggregatePlan) -> Iterator[tuple[Any, ...]]:
+    """The keys of the periods between the first and the last that are there, one day after the other."""
+    place, group = next((at, group) for at, group in enumerate(plan.groups) if group.name == plan.fill)
+    found = [key[place] for key in groups if key[place] is not None]
+    if not found:
+        return
+    periods: Iterable[Any]
+    if group.part == "weekday":
+        periods = range(1, 8)
+    elif group.part == "year":
+        periods = range(min(found), max(found) + 1)
+    else:
+        days = (max(found) - min(found)).days
+        periods = {part_of(min(found) + timedelta(days=day), group.part) for day in range(days + 1)}
+    for key in list(groups):
+        for period in periods:
+            yield (*key[:place], period, *key[place + 1 :])
 
 
 def _nulls_last(key: tuple[Any, ...]) -> list[Any]:

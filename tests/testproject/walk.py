@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -16,18 +16,31 @@ from django.db import connections
 from django.utils import timezone
 
 from gm_chat.encoding import jsonable
-from gm_chat.managers.api import And, Condition, ManagerInfo, Not, Or, QueryPlan, Related, Selection, Where
+from gm_chat.managers.api import (
+    And,
+    Condition,
+    FieldReference,
+    First,
+    ManagerInfo,
+    Not,
+    Or,
+    Order,
+    QueryPlan,
+    Related,
+    Selection,
+    Where,
+)
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from django.db.models import QuerySet
 
     from gm_chat.managers.binding import Binding, VisibleTo
     from testproject.desk import Desk
 
-__all__ = ["RULES", "Asking", "Walk", "compare", "hiding"]
+__all__ = ["RULES", "Asking", "Walk", "compare", "compare_fields", "hiding", "part_of"]
 
 RULES: Mapping[str, Callable[[QuerySet[Any]], QuerySet[Any]]] = {
     "PartManager": lambda rows: rows.filter(tags__isnull=False),  # a join that doubles rows
@@ -68,13 +81,17 @@ class Walk:
 
     def run(self, plan: QueryPlan) -> tuple[list[Any], int]:
         rows = [row for row in self.visible[plan.manager] if self.holds(plan.where, row, plan.manager)]
-        for term in reversed(plan.order):
-            values = {id(row): self.at(row, term.path, plan.manager) for row in rows}
+        rows = self.ordered(rows, plan.order, plan.manager)
+        page = rows[plan.offset : plan.offset + plan.limit]
+        return [self.render(row, plan.selection, plan.manager) for row in page], len(rows)
+
+    def ordered(self, rows: list[Any], order: Sequence[Order], manager: str) -> list[Any]:
+        for term in reversed(order):
+            values = {id(row): self.at(row, term.path, manager) for row in rows}
             known = [row for row in rows if values[id(row)] is not None]
             known.sort(key=lambda row: values[id(row)], reverse=term.descending)  # keeps the order of equals
             rows = known + [row for row in rows if values[id(row)] is None]
-        page = rows[plan.offset : plan.offset + plan.limit]
-        return [self.render(row, plan.selection, plan.manager) for row in page], len(rows)
+        return rows
 
     def related(self, row: Any, name: str, manager: str) -> list[Any]:
         relation = self.bindings[manager].relations[name]
@@ -112,20 +129,41 @@ class Walk:
             out[inner.name] = found if relation.kind == "to_many" else next(iter(found), None)
         return out
 
-    def holds(self, where: Where, row: Any, manager: str) -> bool:
+    def holds(self, where: Where, row: Any, manager: str, outer: tuple[Any, str] | None = None) -> bool:
+        """Whether the condition holds for the row; ``outer`` is the row that all of it is about, and its manager."""
+        outer = outer or (row, manager)
         match where:
             case And(parts):
-                return all(self.holds(part, row, manager) for part in parts)
+                return all(self.holds(part, row, manager, outer) for part in parts)
             case Or(parts):
-                return any(self.holds(part, row, manager) for part in parts)
+                return any(self.holds(part, row, manager, outer) for part in parts)
             case Not(part):
-                return not self.holds(part, row, manager)
+                return not self.holds(part, row, manager, outer)
             case Related(name, part):
                 target = self.bindings[manager].relations[name].target
-                return any(self.holds(part, item, target) for item in self.related(row, name, manager))
+                return any(self.holds(part, item, target, outer) for item in self.related(row, name, manager))
+            case First():
+                return row in self.first(where, row, manager)
+            case Condition((name,), lookup, FieldReference() as other):
+                return compare_fields(self.value(row, name, manager), lookup, self.at(outer[0], other.path, outer[1]))
             case Condition((name,), lookup, value):
                 return compare(self.value(row, name, manager), lookup, value)
         raise AssertionError(where)
+
+    def first(self, first: First, row: Any, manager: str) -> list[Any]:
+        """The first of the rows like ``row``; with ties there may be several."""
+
+        def keys(item: Any) -> list[Any]:
+            return [part_of(self.at(item, key.path, manager), key.part) for key in first.per]
+
+        rows = [
+            item for item in self.visible[manager] if keys(item) == keys(row) and self.holds(first.where, item, manager)
+        ]
+        rows = self.ordered(rows, first.order, manager)
+        places = [[self.at(item, term.path, manager) for term in first.order] for item in rows]
+        return (
+            [item for item, place in zip(rows, places, strict=True) if place == places[0]] if first.ties else rows[:1]
+        )
 
 
 def compare(actual: Any, lookup: str, value: Any) -> bool:  # noqa: PLR0911 - one return for each kind of lookup
@@ -135,6 +173,12 @@ def compare(actual: Any, lookup: str, value: Any) -> bool:  # noqa: PLR0911 - on
         return False
     if isinstance(actual, datetime):
         actual = timezone.localtime(actual)
+    name, _, comparison = lookup.partition("__")
+    if name in ("year", "quarter", "month", "day", "weekday", "hour"):
+        number = {"quarter": lambda: (actual.month + 2) // 3, "weekday": actual.isoweekday}.get(
+            name, lambda: getattr(actual, name)
+        )()
+        return compare(number, comparison or "exact", value)
     match lookup:
         case "exact":
             return bool(actual == value)
@@ -145,8 +189,6 @@ def compare(actual: Any, lookup: str, value: Any) -> bool:  # noqa: PLR0911 - on
         case "gt" | "gte" | "lt" | "lte":
             ordered = {"gt": actual > value, "gte": actual >= value, "lt": actual < value, "lte": actual <= value}
             return bool(ordered[lookup])
-        case "year" | "month" | "day":
-            return bool(getattr(actual, lookup) == value)
         case "date":
             return bool(actual.date() == value)
     left, right = _fold(actual), _fold(value)  # SQLite's LIKE knows the case of ASCII letters only
@@ -155,6 +197,40 @@ def compare(actual: Any, lookup: str, value: Any) -> bool:  # noqa: PLR0911 - on
     if lookup.endswith("startswith"):
         return left.startswith(right)
     return left.endswith(right) if lookup.endswith("endswith") else right in left
+
+
+def compare_fields(actual: Any, lookup: str, other: Any) -> bool:
+    """A date and a moment compare by the day."""
+    if (
+        isinstance(actual, date)
+        and isinstance(other, date)
+        and isinstance(actual, datetime) != isinstance(other, datetime)
+    ):
+        actual, other = (timezone.localtime(v).date() if isinstance(v, datetime) else v for v in (actual, other))
+    return other is not None and compare(actual, lookup, other)
+
+
+def part_of(value: Any, part: str | None) -> Any:
+    """What a group's column shows of a value."""
+    if value is None or part is None:
+        return value
+    if isinstance(value, datetime):
+        value = timezone.localtime(value)
+    if part == "hour":
+        return value.replace(minute=0, second=0, microsecond=0)
+    day = value.date() if isinstance(value, datetime) else value
+    match part:
+        case "year":
+            return day.year
+        case "weekday":
+            return day.isoweekday()
+        case "week":
+            return day - timedelta(days=day.weekday())
+        case "month":
+            return day.replace(day=1)
+        case "quarter":
+            return date(day.year, (day.month - 1) // 3 * 3 + 1, 1)
+    return day
 
 
 def _fold(text: str) -> str:
@@ -202,25 +278,51 @@ class Asking:
             terms.append(self.random.choice(["", "-"]) + path + self.random.choice(names))
         return terms or None
 
-    def filters(self, info: ManagerInfo, depth: int) -> dict[str, Any]:
+    def order_and_first(self, info: ManagerInfo) -> dict[str, Any]:
+        order = self.order(info)
+        per = [field.name for field in info.fields if field.type in ("string", "boolean", "integer", "date")]
+        first = [self.random.choice(per)] if order and self.random.random() < 0.2 else None
+        return {"order_by": order, "first_per": first}
+
+    def filters(self, info: ManagerInfo, depth: int, root: ManagerInfo | None = None) -> dict[str, Any]:
         filters: dict[str, Any] = {}
+        root = root or info
         for _ in range(self.random.randint(0, 2)):
             kind = self.random.random()
-            if kind < 0.5 or not depth:
+            if kind < 0.45 or not depth:
                 fields = [field for field in info.fields if field.lookups]
                 field = self.random.choice(fields)
                 lookup = self.random.choice(field.lookups)
                 filters[f"{field.name}__{lookup}"] = self.value_for(info, field.name, field.type, lookup)
-            elif kind < 0.8 and info.relations:
+            elif kind < 0.75 and info.relations:
                 relation = self.random.choice(info.relations)
                 target = self.view.get(relation.target)
                 assert target is not None
-                filters[relation.name] = self.filters(target, depth - 1) or None
+                filters[relation.name] = self.filters(target, depth - 1, root) or None
+                if filters[relation.name] is not None and self.random.random() < 0.3:
+                    filters[relation.name] |= self.outer(target, root)
+            elif kind < 0.85:
+                per = [field.name for field in info.fields if field.type in ("string", "boolean", "integer")]
+                first: dict[str, Any] = {"per": self.random.sample(per, min(len(per), self.random.randint(0, 2)))}
+                first["order_by"] = [*(self.order(info) or []), self.random.choice(per)]
+                first["where"] = self.random.choice([None, self.filters(info, depth - 1)])
+                filters["first"] = first
             else:
-                inner = [self.filters(info, depth - 1) for _ in range(2)]
+                inner = [self.filters(info, depth - 1, root) for _ in range(2)]
                 operator = self.random.choice(["and", "or", "not"])
                 filters[operator] = inner[0] if operator == "not" else inner
         return filters
+
+    def outer(self, info: ManagerInfo, root: ManagerInfo) -> dict[str, Any]:
+        """A comparison with a field of the row that the filters are about."""
+        numbers, dates = ("integer", "number", "decimal"), ("date", "datetime")
+        for field in self.random.sample(info.fields, len(info.fields)):
+            kinds = next((each for each in (numbers, dates) if field.type in each), ())
+            others = [other.name for other in root.fields if other.type in kinds and not other.computed]
+            if others and not field.computed:
+                lookup = self.random.choice(["exact", "gt", "gte", "lt", "lte"])
+                return {f"{field.name}__{lookup}": {"outer": self.random.choice(others)}}
+        return {}
 
     def value_for(self, info: ManagerInfo, name: str, kind: str, lookup: str) -> Any:
         if lookup == "isnull":
@@ -231,6 +333,8 @@ class Asking:
         value = self.one(info, name)
         if lookup in ("year", "month", "day"):
             return int(value.split("T")[0].split("-")[("year", "month", "day").index(lookup)])
+        if lookup in ("quarter", "weekday", "hour"):
+            return self.random.randint(1, 4)
         if lookup == "date":
             return value.split("T")[0]
         if kind == "string" and lookup not in ("exact", "in", "gt", "gte", "lt", "lte", "iexact"):
