@@ -35,13 +35,14 @@ from gm_chat.managers.formula import parse_formula
 from gm_chat.managers.meaning import NUMBERS, FormulaReader, Results
 from gm_chat.managers.measures import AggregatePlan, Group, Measure
 from gm_chat.managers.plan import DEFAULT_LIMITS, PlanLimits, count_of
-from gm_chat.managers.resolve import find_manager, read_key, split_path
+from gm_chat.managers.resolve import find_manager, read_key, split_path, type_of_part
 from gm_chat.managers.spelling import match_name, nearest, shown
 from gm_chat.plugin import ToolError
 
 __all__ = ["build_aggregate"]
 
 ARGUMENTS: Final = (*("manager", "group_by", "measures", "filters", "having", "order_by", "fill", "limit", "offset"),)
+FILLED: Final = ("year", "quarter", "month", "week", "day", "weekday")
 MAX_GROUPS: Final = 8
 MAX_MEASURES: Final = 12
 _MEASURE: Final = re.compile(r"[^\W\d]\w{0,59}")
@@ -99,12 +100,11 @@ def _groups(value: Any, manager: ManagerInfo, view: ManagerView, limits: PlanLim
 
 def _group(text: str, manager: ManagerInfo, view: ManagerView, limits: PlanLimits) -> Group:
     key, field = read_key(text, manager, view, depth=limits.depth, what="group_by")
-    kind: FieldType = field.type
-    if key.part is not None:
-        kind = "integer" if key.part in ("year", "weekday") else "datetime" if key.part == "hour" else "date"
     # A relation alone keeps its name, though it means an id.
     path = key.path[:-1] if len(split_path(text, "group_by")) < len(key.path) else key.path
-    return Group("__".join((*path, key.part) if key.part else path), key.path, kind, key.part)
+    return Group(
+        "__".join((*path, key.part) if key.part else path), key.path, type_of_part(key.part, field.type), key.part
+    )
 
 
 def _fill(value: Any, groups: tuple[Group, ...]) -> str | None:
@@ -112,14 +112,13 @@ def _fill(value: Any, groups: tuple[Group, ...]) -> str | None:
         return None
     if value is not True:
         raise ToolError("invalid_argument", f"fill must be true or false without quotes, got {shown(value)}")
-    periods = [
-        group.name for group in groups if group.part not in (None, "hour") or (group.type == "date" and not group.part)
-    ]
+    periods = [group.name for group in groups if group.part in FILLED or (group.type == "date" and group.part is None)]
     if len(periods) != 1:
         raise ToolError(
             "invalid_argument",
             "fill adds the periods without rows: it needs one date in group_by, with a part such as date__month"
             + (f", not {len(periods)}" if periods else ""),
+            allowed=[f"date__{part}" for part in FILLED],
         )
     return periods[0]
 

@@ -62,9 +62,11 @@ FieldType = Literal[
     "binary",
 ]
 
-DatePart = Literal["year", "quarter", "month", "week", "day", "hour", "weekday"]
-"""Parts of dates and moments, in the current time zone. ``year`` and ``weekday`` (1 is Monday, 7 Sunday) are numbers,
-the others truncations: ``month`` is the month's first day, ``week`` its Monday."""
+DatePart = Literal[
+    "year", "quarter", "month", "week", "day", "hour", "weekday", "month_of_year", "day_of_month", "hour_of_day"
+]
+"""Parts of dates and moments, in the current time zone. ``year``, ``weekday`` (1 is Monday, 7 Sunday) and those with
+``_of_`` are numbers, the others truncations: ``month`` is the month's first day, ``week`` its Monday."""
 
 Path = tuple[str, ...]
 """Relation names, then one field name: ``("album", "artist", "name")``."""
@@ -75,7 +77,10 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldInfo:
-    """A scalar field. ``choices`` are (value, label) pairs; ``lookups`` are what a filter may apply to it."""
+    """A scalar field. ``choices`` are (value, label) pairs; ``lookups`` are what a filter may apply to it.
+
+    A ``key`` identifies a row by itself: it answers to ``id`` too, and stands for a relation that is named alone.
+    """
 
     name: str
     type: FieldType
@@ -84,6 +89,7 @@ class FieldInfo:
     choices: tuple[tuple[Any, str], ...] = ()
     lookups: tuple[str, ...] = ()
     computed: bool = False
+    key: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,7 @@ from gm_chat.managers.measures import (
     MeasureValue,
     parts_of,
 )
+from gm_chat.managers.resolve import type_of_part
 from gm_chat.managers.rows import Outer, Scope, link_of
 
 if TYPE_CHECKING:
@@ -158,9 +159,7 @@ class Expressions:
                 return _constant(value)
             case FieldValue(path, kind, part):
                 value = self._field_value(path, part, manager)
-                if part is not None:
-                    return value, "integer" if part in ("year", "weekday") else "datetime" if part == "hour" else "date"
-                return (SecondsOf(value), "number") if kind == "duration" else (value, kind)
+                return (SecondsOf(value), "number") if kind == "duration" else (value, type_of_part(part, kind))
             case Arithmetic(operator, left, right):
                 return _computed(operator, self._typed(left, manager), self._typed(right, manager))
             case Elapsed(end, start, unit):

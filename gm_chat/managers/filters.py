@@ -38,7 +38,7 @@ from gm_chat.managers.api import (
 )
 from gm_chat.managers.periods import Period, midnight, period_of
 from gm_chat.managers.references import is_reference, read_reference
-from gm_chat.managers.resolve import DATES, read_keys, read_order, split_path
+from gm_chat.managers.resolve import DATES, match_field, read_keys, read_order, split_path
 from gm_chat.managers.spelling import MAX_ALLOWED, match_name, nearest, shown
 from gm_chat.managers.values import coerce, plain_date
 from gm_chat.plugin import ToolError
@@ -316,7 +316,7 @@ def _resolve(
     """The field or relation that a key starts with, and what is left of the key."""
     head, rest = segments[0], segments[1:]
     known = [*fields, *relations]
-    name = match_name(head, known)
+    name = match_name(head, known) or match_field(head, manager)
     if name is not None:
         return name, rest
     if _HUMP.search(head):  # graphene's spelling: album_Title_Icontains

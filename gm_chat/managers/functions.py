@@ -21,7 +21,10 @@ from django.db.models import (
 )
 from django.db.models.functions import (
     Cast,
+    ExtractDay,
+    ExtractHour,
     ExtractIsoWeekDay,
+    ExtractMonth,
     ExtractYear,
     TruncDate,
     TruncHour,
@@ -52,6 +55,13 @@ __all__ = [
 
 _LONGEST_CONCATENATION: Final = 64 * 2**20
 _TRUNCATE: Final[Mapping[str, Any]] = {"quarter": TruncQuarter, "month": TruncMonth, "week": TruncWeek}
+_EXTRACT: Final[Mapping[str, Any]] = {
+    "year": ExtractYear,
+    "weekday": ExtractIsoWeekDay,
+    "month_of_year": ExtractMonth,
+    "day_of_month": ExtractDay,
+    "hour_of_day": ExtractHour,
+}
 
 
 def part_of(value: Any, part: DatePart | None) -> Any:
@@ -59,16 +69,14 @@ def part_of(value: Any, part: DatePart | None) -> Any:
     match part:
         case None:
             return value
-        case "year":
-            return ExtractYear(value)
-        case "weekday":
-            return ExtractIsoWeekDay(value)
         case "hour":
             return TruncHour(value, output_field=DateTimeField())
         case "day":
             return TruncDate(value)
-        case _:
+        case "week" | "month" | "quarter":
             return _TRUNCATE[part](value, output_field=DateField())
+        case _:
+            return _EXTRACT[part](value)
 
 
 class DaysBetween(Func):

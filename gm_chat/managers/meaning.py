@@ -28,7 +28,7 @@ from gm_chat.managers.measures import (
     MeasureValue,
     parts_of,
 )
-from gm_chat.managers.resolve import DATES, Place, sortable_fields, walk
+from gm_chat.managers.resolve import DATES, Place, sortable_fields, type_of_part, walk
 from gm_chat.managers.spelling import match_name, nearest, shown
 from gm_chat.plugin import ToolError
 
@@ -276,10 +276,8 @@ class FormulaReader:
         if found is None:
             usable = sortable_fields(place.manager)
             self._fail(f"{shown(text)} is no stored field that can be computed with", nearest(text, usable))
-        kind: FieldType = found.type
-        if place.part is not None:
-            kind = "integer" if place.part in ("year", "weekday") else "datetime" if place.part == "hour" else "date"
-        return FieldValue((*place.hops, found.name), found.type, place.part), kind
+        value = FieldValue((*place.hops, found.name), found.type, place.part)
+        return value, type_of_part(place.part, found.type)
 
     def _arithmetic(self, operator: Any, left: Typed, right: Typed) -> Typed:
         kinds = {left[1], right[1]}

@@ -23,7 +23,7 @@ from gm_chat.managers.api import (
     Selection,
 )
 from gm_chat.managers.filters import FilterLimits, parse_filters
-from gm_chat.managers.resolve import find_manager, find_relation, read_keys, read_order, split_path
+from gm_chat.managers.resolve import find_manager, find_relation, match_field, read_keys, read_order, split_path
 from gm_chat.managers.spelling import match_name, nearest, shown
 from gm_chat.plugin import ToolError
 
@@ -155,7 +155,7 @@ class _Selector:
         if last == "*":
             self._all(node)
             return
-        name = match_name(last, [item.name for item in node.manager.fields])
+        name = match_field(last, node.manager)
         if name is not None:
             self._add(node, name)
         elif match_name(last, [item.name for item in node.manager.relations]) is not None:

@@ -16,19 +16,21 @@ from gm_chat.plugin import ToolError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gm_chat.managers.api import FieldInfo, ManagerInfo, ManagerView, Path, RelationInfo
+    from gm_chat.managers.api import FieldInfo, FieldType, ManagerInfo, ManagerView, Path, RelationInfo
 
 __all__ = [
     "DATES",
     "Place",
     "find_manager",
     "find_relation",
+    "match_field",
     "read_key",
     "read_keys",
     "read_order",
     "sortable_fields",
     "split_path",
     "to_one_path",
+    "type_of_part",
     "walk",
 ]
 
@@ -36,6 +38,8 @@ DATES: Final = frozenset({"date", "datetime"})
 _SEPARATOR: Final = re.compile(r"__|\.")
 _MAX_KEY: Final = 500
 _PARTS: Final = frozenset(get_args(DatePart))
+_NUMBERS: Final = frozenset({"year", "weekday", "month_of_year", "day_of_month", "hour_of_day"})
+_OF_MOMENTS: Final = frozenset({"hour", "hour_of_day"})
 
 
 def split_path(text: str, what: str) -> list[str]:
@@ -92,7 +96,7 @@ def to_one_path(text: str, manager: ManagerInfo, view: ManagerView, *, depth: in
         path.append(relation.name)
         manager = target
     fields = {item.name: item for item in manager.fields}
-    name = match_name(last, fields)
+    name = match_field(last, manager)
     if name is None:
         raise ToolError(
             "unknown_field",
@@ -102,6 +106,14 @@ def to_one_path(text: str, manager: ManagerInfo, view: ManagerView, *, depth: in
     if name not in sortable_fields(manager):
         raise ToolError("invalid_argument", f"{what}: {name!r} has no order", allowed=sortable_fields(manager))
     return (*path, name), fields[name]
+
+
+def match_field(name: str, manager: ManagerInfo) -> str | None:
+    """The field of that name; ``id`` and ``pk`` are also what identifies a row, whatever that is called."""
+    found = match_name(name, [item.name for item in manager.fields])
+    if found is None and name in ("id", "pk") and name not in [item.name for item in manager.relations]:
+        found = next((item.name for item in manager.fields if item.key), None)
+    return found
 
 
 def sortable_fields(manager: ManagerInfo) -> list[str]:
@@ -146,11 +158,10 @@ class Place:
 
     def value(self) -> FieldInfo | None:
         """The field, or for a relation to one row that row's id; none if that cannot be grouped by or computed with."""
-        usable = sortable_fields(self.manager)
-        if self.field is not None:
-            return self.field if self.field.name in usable else None
-        found = {item.name: item for item in self.manager.fields}
-        return found.get("id") if self.many is None and "id" in usable else None
+        found = self.field
+        if found is None and self.many is None:
+            found = next((item for item in self.manager.fields if item.key), None)
+        return found if found is not None and found.name in sortable_fields(self.manager) else None
 
 
 def walk(text: str, manager: ManagerInfo, view: ManagerView, *, depth: int, what: str) -> Place:
@@ -161,7 +172,7 @@ def walk(text: str, manager: ManagerInfo, view: ManagerView, *, depth: int, what
     hops: list[str] = []
     for position, segment in enumerate(segments):
         fields = {item.name: item for item in manager.fields}
-        name = match_name(segment, fields)
+        name = match_field(segment, manager)
         rest = tuple(segments[position + 1 :])
         if name is not None and (not rest or fields[name].type in DATES):
             return Place(tuple(hops), None, (), manager, fields[name], _part(rest, fields[name], what))
@@ -199,6 +210,13 @@ def read_key(text: str, manager: ManagerInfo, view: ManagerView, *, depth: int, 
     return Key((*place.hops, found.name), place.part), found
 
 
+def type_of_part(part: DatePart | None, kind: FieldType) -> FieldType:
+    """The type of a part of a ``kind``; of no part, that itself."""
+    if part is None:
+        return kind
+    return "integer" if part in _NUMBERS else "datetime" if part == "hour" else "date"
+
+
 def read_keys(
     value: Any, manager: ManagerInfo, view: ManagerView, *, depth: int, most: int, what: str
 ) -> tuple[Key, ...]:
@@ -221,10 +239,10 @@ def _part(rest: Sequence[str], field: FieldInfo, what: str) -> DatePart | None:
         return None
     if len(rest) == 1 and rest[0].lower() in _PARTS:
         part = cast("DatePart", rest[0].lower())
-        if part != "hour" or field.type == "datetime":
+        if part not in _OF_MOMENTS or field.type == "datetime":
             return part
     raise ToolError(
         "invalid_argument",
         f"{what}: {field.name!r} has no part {shown('__'.join(rest))}",
-        allowed=sorted(_PARTS - ({"hour"} if field.type == "date" else set())),
+        allowed=sorted(_PARTS - (_OF_MOMENTS if field.type == "date" else frozenset())),
     )

@@ -20,19 +20,17 @@ __all__ = ["aggregate"]
 
 _AGGREGATE = ToolDefinition(
     "aggregate",
-    "Compute numbers over all matching rows: counts, sums, averages, rankings, totals per group or per month. "
-    "Use it instead of adding rows up yourself.",
+    "Compute over all matching rows: counts, sums, averages, rankings, totals per group or month. "
+    "Never add rows up yourself.",
     {
         "type": "object",
         "properties": {
-            "manager": {"type": "string", "description": "the manager whose rows are counted or summed"},
+            "manager": {"type": "string"},
             "measures": {
                 "type": "object",
-                "minProperties": 1,
-                "description": 'name: formula, {"n": "count()", "revenue": "sum(price * quantity)", '
-                '"share": "share(revenue)"}; functions: count count(distinct x) sum avg min max median; '
-                "of a measure: rank share change; "
-                'with its own filters: {"open": {"formula": "count()", "where": {"status": "open"}}}',
+                "description": '{"n": "count()", "revenue": "sum(price * quantity)", "share": "share(revenue)"}; '
+                "functions: count, count(distinct x), sum, avg, min, max, median; across groups: rank, share, change, "
+                'running; own filters: {"open": {"formula": "count()", "where": {"status": "open"}}}',
             },
             "group_by": {
                 "type": "array",
@@ -40,11 +38,12 @@ _AGGREGATE = ToolDefinition(
                 "description": '["customer__state", "date__month"]; parts: year quarter month week day weekday',
             },
             "filters": {"type": "object", "description": "as in query"},
-            "having": {"type": "object", "description": 'filters on measures: {"revenue__gt": 100}'},
+            "having": {"type": "object", "description": 'of measures: {"revenue__gt": 9}'},
             "order_by": {"type": "array", "items": {"type": "string"}, "description": '["-revenue"]'},
+            "fill": {"type": "boolean", "description": "adds periods without rows"},
             "limit": {"type": "integer", "minimum": 1},
         },
-        "required": ["manager", "measures"],
+        "required": ["manager"],
         "additionalProperties": False,
     },
 )
@@ -53,12 +52,15 @@ _AGGREGATE = ToolDefinition(
 async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
     """Validate, run, and report as ``{data, has_more}``: one object per group, or one in all.
 
-    Further keys only where they say something: ``labels`` (of the choices among the groups), ``note``.
+    Further keys only where they say something: ``total_count`` (of the groups, where the page ends them), ``labels``
+    (of the choices among the groups), ``note``.
     """
     view = await context.managers.view(context.actor)
     plan = build_aggregate(checked(args, _AGGREGATE), view, max_results=context.settings["max_results"])
     page = await context.managers.aggregate(plan, context.actor, deadline=context.deadline)
     result: dict[str, Any] = {"data": list(page.data), "has_more": page.has_more}
+    if plan.groups and not page.has_more and (page.data or not plan.offset):
+        result["total_count"] = plan.offset + len(page.data)
     if page.data and (labels := _labels(plan, view)):
         result["labels"] = labels
     if any(view.rows_may_be_hidden(name) for name in managers_of_aggregate(plan, view)):

@@ -136,7 +136,8 @@ class Computing(Asking):
         path, at = self.one_path(info)
         fields = [f for f in at.fields if not f.computed and f.type not in ("json", "binary", "uuid")]
         field = self.random.choice(fields)  # MariaDB sorts UUIDs by an order of its own
-        parts = ["year", "quarter", "month", "week", "day", "weekday", *(["hour"] if field.type == "datetime" else [])]
+        parts = ["year", "quarter", "month", "week", "day", "weekday", "month_of_year", "day_of_month"]
+        parts += ["hour", "hour_of_day"] if field.type == "datetime" else []
         part = f"__{self.random.choice(parts)}" if field.type in DATES and self.random.random() < 0.8 else ""
         return f"{path}{field.name}{part}"
 

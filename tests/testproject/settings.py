@@ -25,6 +25,7 @@ INSTALLED_APPS = [
     "gm_chat",
     "testproject.shop",
     "testproject.chinook",
+    "testproject.defog",
 ]
 DATABASE_ROUTERS = ["testproject.chinook.router.ChinookRouter"]
 MIDDLEWARE = [

@@ -222,7 +222,7 @@ def _between(groups: Mapping[tuple[Any, ...], Any], plan: AggregatePlan) -> Iter
     """The keys of the periods between the first and the last that are there, one day after the other."""
     place, group = next((at, group) for at, group in enumerate(plan.groups) if group.name == plan.fill)
     found = [key[place] for key in groups if key[place] is not None]
-    if not found:
+    if not found and group.part != "weekday":
         return
     periods: Iterable[Any]
     if group.part == "weekday":
@@ -232,9 +232,10 @@ def _between(groups: Mapping[tuple[Any, ...], Any], plan: AggregatePlan) -> Iter
     else:
         days = (max(found) - min(found)).days
         periods = {part_of(min(found) + timedelta(days=day), group.part) for day in range(days + 1)}
-    for key in list(groups):
+    kinds = {(key[:place], key[place + 1 :]) for key in groups} if len(plan.groups) > 1 else {((), ())}
+    for before, after in kinds:
         for period in periods:
-            yield (*key[:place], period, *key[place + 1 :])
+            yield (*before, period, *after)
 
 
 def _nulls_last(key: tuple[Any, ...]) -> list[Any]:

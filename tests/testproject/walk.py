@@ -218,12 +218,13 @@ def part_of(value: Any, part: str | None) -> Any:
         value = timezone.localtime(value)
     if part == "hour":
         return value.replace(minute=0, second=0, microsecond=0)
+    if part == "hour_of_day":
+        return value.hour
     day = value.date() if isinstance(value, datetime) else value
+    numbers = {"year": day.year, "weekday": day.isoweekday(), "month_of_year": day.month, "day_of_month": day.day}
+    if part in numbers:
+        return numbers[part]
     match part:
-        case "year":
-            return day.year
-        case "weekday":
-            return day.isoweekday()
         case "week":
             return day - timedelta(days=day.weekday())
         case "month":
