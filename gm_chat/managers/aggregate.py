@@ -50,7 +50,12 @@ _COMPARISONS: Final = ("exact", "gt", "gte", "lt", "lte", "in", "range", "isnull
 
 
 def build_aggregate(
-    args: Mapping[str, Any], view: ManagerView, *, max_results: int, limits: PlanLimits = DEFAULT_LIMITS
+    args: Mapping[str, Any],
+    view: ManagerView,
+    *,
+    max_results: int,
+    max_bytes: int | None = None,
+    limits: PlanLimits = DEFAULT_LIMITS,
 ) -> AggregatePlan:
     """Validate ``{manager, measures?, group_by?, filters?, having?, order_by?, fill?, limit?, offset?}``.
 
@@ -75,6 +80,7 @@ def build_aggregate(
         limit=min(count_of(args.get("limit"), "limit", least=1, default=max_results), max_results),
         offset=count_of(args.get("offset"), "offset", least=0, default=0),
         fill=_fill(args.get("fill"), groups),
+        max_bytes=max_bytes,
     )
 
 

@@ -13,7 +13,7 @@ from django.db import connections
 from django.db.models import F, FloatField, Q, QuerySet, Value
 
 from gm_chat.managers.api import And, Condition, FieldReference, Not, Or
-from gm_chat.managers.conversion import CONVERT
+from gm_chat.managers.conversion import CONVERT, fitting
 from gm_chat.managers.deadline import guard
 from gm_chat.managers.expressions import Expressions
 from gm_chat.managers.filling import MAX_FOUND, finish, named_in
@@ -71,7 +71,8 @@ class _Aggregation:
             {name: None if row[column] is None else convert(row[column]) for name, column, convert in converters}
             for row in found[: plan.limit]
         ]
-        return AggregatePage(data, has_more=len(found) > plan.limit)
+        kept = fitting(data, plan.max_bytes)
+        return AggregatePage(data[:kept], has_more=kept < len(found), truncated=kept < len(data))
 
     def _grouped(self, rows: QuerySet[Any], measures: Mapping[str, Any]) -> Any:
         plan, across = self._plan, self._expressions.across

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
 
     from gm_chat.managers.api import FieldType
 
-__all__ = ["CONVERT", "Convert", "decimal_places", "decimal_text"]
+__all__ = ["CONVERT", "Convert", "decimal_places", "decimal_text", "fitting"]
 
+_encode: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 Convert = Callable[[Any], Any]
 
 
@@ -49,3 +51,15 @@ CONVERT: Final[Mapping[FieldType, Convert]] = {
     "binary": jsonable,
 }
 """The rules of :func:`gm_chat.encoding.jsonable`, without its dispatch on every value. Other types are JSON already."""
+
+
+def fitting(data: Sequence[Any], budget: int | None) -> int:
+    """How many leading rows fit into ``budget`` bytes of JSON; rows are dropped whole, never cut."""
+    if budget is None:
+        return len(data)
+    used = 2
+    for index, row in enumerate(data):
+        used += len(_encode(row).encode("utf-8", "replace")) + 1
+        if used > budget:
+            return index
+    return len(data)

@@ -10,7 +10,6 @@ the labels are part of the schema.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +20,7 @@ from django.db.models.functions import DenseRank, RowNumber
 
 from gm_chat.encoding import jsonable
 from gm_chat.managers.api import FieldType, Path, QueryPage, QueryPlan, RelationSelection, Selection
-from gm_chat.managers.conversion import CONVERT, decimal_text
+from gm_chat.managers.conversion import CONVERT, decimal_text, fitting
 from gm_chat.managers.deadline import guard
 from gm_chat.managers.rows import Link, Scope, link_of, pk_names, sorted_keys
 
@@ -35,7 +34,6 @@ __all__ = ["execute_plan"]
 _RANK: Final = "gm_chat_rank"
 _PARENT: Final = "gm_chat_parent"
 _UNBOUNDED: Final = 2**31
-_encode: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 Row = dict[str, Any]
 Columns = Sequence[Sequence[Any]]
 
@@ -68,7 +66,7 @@ def _run(plan: QueryPlan, scope: Scope) -> QueryPage:
         total = max(matching.count(), total if fetched else 0)
     bounds = _Bounds(plan.nested_rows)
     data = level.assemble(page[: plan.limit], (), bounds)
-    kept = _fitting(data, plan.max_bytes)
+    kept = fitting(data, plan.max_bytes)
     return QueryPage(
         data=data[:kept],
         total_count=total,
@@ -81,18 +79,6 @@ def _run(plan: QueryPlan, scope: Scope) -> QueryPage:
 def _can_look_up_late(rows: QuerySet[Any]) -> bool:
     features: Any = connections[rows.db].features
     return bool(features.allow_sliced_subqueries_with_in) and len(pk_names(rows.model)) == 1
-
-
-def _fitting(data: Sequence[Row], budget: int | None) -> int:
-    """How many leading rows fit into ``budget`` bytes of JSON; rows are dropped whole, never cut."""
-    if budget is None:
-        return len(data)
-    used = 2
-    for index, row in enumerate(data):
-        used += len(_encode(row).encode("utf-8", "replace")) + 1
-        if used > budget:
-            return index
-    return len(data)
 
 
 # --- one statement ----------------------------------------------------------------------------------------------

@@ -168,11 +168,16 @@ class AggregatePlan:
     limit: int = 200
     offset: int = 0
     fill: str | None = None
+    max_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AggregatePage:
-    """One object per group, in order; ``has_more`` says that further groups follow."""
+    """One object per group, in order; ``has_more`` says that further groups follow.
+
+    ``truncated`` says that whole groups were dropped where the page's JSON reached ``max_bytes``.
+    """
 
     data: Sequence[Mapping[str, Any]]
     has_more: bool
+    truncated: bool = False

@@ -23,5 +23,5 @@ __all__ = [
 
 
 def core_tools() -> list[ToolSpec]:
-    """The five tools of the specification, in its order, and ``aggregate``."""
+    """The five tools of the specification, in its order, and ``aggregate``; ``disabled_tools`` can take any away."""
     return [search_managers, get_manager_schema, find_path, query, mutate, aggregate]

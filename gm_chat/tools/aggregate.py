@@ -8,7 +8,7 @@ from gm_chat.managers.aggregate import build_aggregate
 from gm_chat.managers.reach import managers_of_aggregate
 from gm_chat.plugin import ToolContext, ToolDefinition, ToolSpec
 from gm_chat.tools.arguments import checked
-from gm_chat.tools.query import HIDDEN_NOTE
+from gm_chat.tools.query import HIDDEN_NOTE, MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,15 +52,22 @@ _AGGREGATE = ToolDefinition(
 async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
     """Validate, run, and report as ``{data, has_more}``: one object per group, or one in all.
 
-    Further keys only where they say something: ``total_count`` (of the groups, where the page ends them), ``labels``
-    (of the choices among the groups), ``note``.
+    Further keys only where they say something: ``total_count`` (of the groups, where the page ends them), ``truncated``
+    (whole groups dropped at the byte budget), ``labels`` (of the choices among the groups), ``note``.
     """
     view = await context.managers.view(context.actor)
-    plan = build_aggregate(checked(args, _AGGREGATE), view, max_results=context.settings["max_results"])
+    plan = build_aggregate(
+        checked(args, _AGGREGATE, also=("offset",)),
+        view,
+        max_results=context.settings["max_results"],
+        max_bytes=MAX_BYTES,
+    )
     page = await context.managers.aggregate(plan, context.actor, deadline=context.deadline)
     result: dict[str, Any] = {"data": list(page.data), "has_more": page.has_more}
     if plan.groups and not page.has_more and (page.data or not plan.offset):
         result["total_count"] = plan.offset + len(page.data)
+    if page.truncated:
+        result["truncated"] = True
     if page.data and (labels := _labels(plan, view)):
         result["labels"] = labels
     if any(view.rows_may_be_hidden(name) for name in managers_of_aggregate(plan, view)):
