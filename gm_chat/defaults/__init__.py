@@ -1,6 +1,6 @@
 """What gm-chat itself brings, as a plugin like everybody else's.
 
-The five tools, the Django-model source, the login check for changes, the rate-limit store ``cache``, the audit sink of
+The built-in tools, the Django-model source, the login check for changes, the rate-limit store ``cache``, the audit sink of
 the setting ``audit.logger`` and the catalog of ``planned.catalog`` come in through the hooks that a third party uses.
 """
 
