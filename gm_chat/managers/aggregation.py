@@ -5,12 +5,13 @@ Rows that the actor may not see take no part at any hop. Results are the same on
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections
-from django.db.models import F, FloatField, Q, QuerySet, Value
+from django.db.models import F, Q, QuerySet
 
 from gm_chat.managers.api import And, Condition, FieldReference, Not, Or
 from gm_chat.managers.conversion import CONVERT, fitting
@@ -49,6 +50,7 @@ class _Aggregation:
         self._scope = scope
         self._expressions = Expressions(plan, scope)
         self._columns = self._expressions.columns
+        self._types = {item.name: item.type for item in plan.groups} | {item.name: item.type for item in plan.measures}
 
     def run(self) -> AggregatePage:
         plan, scope = self._plan, self._scope
@@ -109,8 +111,9 @@ class _Aggregation:
                 column = self._columns[path[0]]
                 if isinstance(value, FieldReference):
                     return Q(**{f"{column}__{lookup}": F(self._columns[value.path[0]])})
-                items = [_number(item) for item in value] if isinstance(value, tuple) else _number(value)
-                return Q(**{f"{column}__{lookup}": items})
+                if self._types[path[0]] == "integer":
+                    lookup, value = _whole(lookup, value)
+                return Q(**{f"{column}__{lookup}": value})
         raise TypeError(f"having cannot hold {where!r}: groups have no relations")
 
     def _converter(self, item: Group | Measure) -> Convert:
@@ -123,11 +126,22 @@ class _Aggregation:
         return _decimals(self._expressions.places(formula, self._plan.manager))
 
 
-def _number(value: Any) -> Any:
-    """Half a thing is compared with numbers of things as it is: Django would make a whole number of it."""
-    if not isinstance(value, Decimal):
-        return value
-    return int(value) if value == value.to_integral_value() else Value(float(value), FloatField())
+def _whole(lookup: str, value: Any) -> tuple[str, Any]:
+    """What a comparison with any number asks of a whole one: Django would cut off the fraction.
+
+    As an expression the number would do, but beside a condition on a window Django drops columns that stand twice.
+    """
+    match lookup, value:
+        case (("gt" | "lte"), Decimal()):
+            return lookup, math.floor(value)
+        case (("gte" | "lt"), Decimal()):
+            return lookup, math.ceil(value)
+        case "range", (Decimal() as first, Decimal() as last):
+            return lookup, (math.ceil(first), math.floor(last))
+        case (("exact" | "in"), _):
+            items = value if isinstance(value, tuple) else (value,)
+            return "in", [int(item) for item in items if item == int(item)]
+    return lookup, value
 
 
 def _decimals(places: int) -> Convert:

@@ -44,6 +44,7 @@ from gm_chat.managers.functions import (
     Median,
     SecondsBetween,
     SecondsOf,
+    Signed,
     SumOver,
     part_of,
     require_time_zones,
@@ -142,7 +143,7 @@ class Expressions:
                 return _OverGroups(share, FloatField()), "number"
             case "change":
                 before = Window(Lag(column, output_field=_field(kind)), partition_by=within, order_by=along)
-                return _OverGroups(column - before, _field(kind)), kind
+                return _OverGroups(_computed("-", (column, kind), (before, kind))[0], _field(kind)), kind
             case "running":
                 return Window(SumOver(column, output_field=_field(kind)), partition_by=within, order_by=along), kind
         assert_never(formula.function)
@@ -270,13 +271,14 @@ def _computed(operator: str, left: Typed, right: Typed) -> Typed:
         return ExpressionWrapper(quotient, FloatField()), "number"
     kinds = {left[1], right[1]}
     kind: FieldType = "number" if "number" in kinds else "decimal" if "decimal" in kinds else "integer"
+    one, other = (Signed(value) if each == "integer" else value for value, each in (left, right))
     match operator:
         case "+":
-            combined = left[0] + right[0]
+            combined = one + other
         case "-":
-            combined = left[0] - right[0]
+            combined = one - other
         case _:
-            combined = left[0] * right[0]
+            combined = one * other
     return ExpressionWrapper(combined, _field(kind)), kind
 
 

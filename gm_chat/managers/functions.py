@@ -47,6 +47,7 @@ __all__ = [
     "SecondsBetween",
     "SecondsOf",
     "Shifted",
+    "Signed",
     "SumOver",
     "able_to_take_medians",
     "part_of",
@@ -213,6 +214,18 @@ class AsFloat(Cast):
     def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
         """``0e0`` is a double."""
         return Func.as_sql(self, compiler, connection, template="(%(expressions)s + 0e0)", **context)
+
+
+class Signed(Func):
+    """A whole number that may be subtracted from: positive columns of MariaDB allow nothing below zero."""
+
+    output_field = BigIntegerField()
+    arity = 1
+    template = "%(expressions)s"
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """A signed integer."""
+        return super().as_sql(compiler, connection, template="CAST(%(expressions)s AS SIGNED)", **context)
 
 
 class SumOver(Func):

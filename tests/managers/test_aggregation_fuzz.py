@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from datetime import date, datetime, time, timedelta
@@ -16,7 +17,7 @@ from django.utils import timezone
 from testproject.desk import Desk, actor_of
 from testproject.shop_rows import fill_shop
 from testproject.sums import Sums
-from testproject.walk import Asking, hiding
+from testproject.walk import REMOVABLE, Asking, Walk, hiding
 
 from gm_chat.managers import registry
 from gm_chat.managers.aggregate import build_aggregate
@@ -44,6 +45,38 @@ def test_aggregates_equal_sums_by_hand(db: None) -> None:
     with timezone.override("UTC" if connections["default"].vendor == "mysql" else "Europe/Berlin"):
         for desk in desks:
             check(desk, PLANS // len(desks))
+
+
+def test_hidden_rows_have_no_influence(db: None) -> None:
+    """Results and the number of statements are those of a database without the hidden rows."""
+    users = fill_shop(parts=30)
+    users["plain"].user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
+    desk = Desk(hiding(registry.bindings(), REMOVABLE), actor_of(users["plain"]))
+    managers, plans = list(desk.view), []
+    for seed in range(PLANS):
+        random_ = random.Random(seed)  # noqa: S311 - reproducible
+        plans.append(
+            build_aggregate(Computing(desk, random_).arguments(random_.choice(managers)), desk.view, max_results=200)
+        )
+
+    def answers() -> list[Any]:
+        found = []
+        for plan in plans:
+            with CaptureQueriesContext(connections[desk.alias]) as statements:
+                page = execute_aggregate(plan, desk.bindings, desk.actor)
+            found.append((page, len(statements)))
+        return found
+
+    with timezone.override("UTC"):
+        before = answers()
+        hidden = {name: set(binding.model._default_manager.all()) for name, binding in desk.bindings.items()}
+        for name, rows in Walk(desk).visible.items():
+            hidden[name] -= set(rows)
+        for row in itertools.chain.from_iterable(hidden.values()):
+            row.delete()
+        assert sum(map(len, hidden.values())) > PLANS // 10
+        for plan, told, expected in zip(plans, before, answers(), strict=True):
+            assert told == expected, plan
 
 
 def check(desk: Desk, plans: int) -> None:
@@ -105,7 +138,10 @@ class Computing(Asking):
         if groups and self.random.random() < 0.5 and self.is_number(info, args, measures):
             args["measures"]["across"] = self.across(groups)
             if self.random.random() < 0.3:
-                args["having"] = {**args.get("having", {}), "across__gte": self.random.choice([1, 0.25])}
+                lookup = self.random.choice(["gt", "gte", "lt", "lte", "in", "range", "exact"])
+                value: Any = self.random.choice([1, 0.25, -0.5, 2.5])
+                value = {"in": [value, 1], "range": [-1, value]}.get(lookup, value)
+                args["having"] = {**args.get("having", {}), f"{self.random.choice(['across', 'm0'])}__{lookup}": value}
         if groups and self.random.random() < 0.3:
             args["fill"] = self.may_fill(info, args)
         return args

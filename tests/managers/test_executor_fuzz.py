@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
@@ -18,16 +18,10 @@ from django.test.utils import CaptureQueriesContext
 from testproject.desk import Desk, actor_of
 from testproject.shop import models as shop
 from testproject.shop_rows import fill_shop
-from testproject.walk import RULES, Asking, Walk, compare, hiding
+from testproject.walk import REMOVABLE, Asking, Walk, compare, hiding
 
 from gm_chat.managers import registry
 from gm_chat.managers.executor import execute_plan
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from django.db.models import QuerySet
-
 
 PLANS = 300
 
@@ -65,14 +59,6 @@ def test_plans_equal_a_naive_walk(db: None) -> None:
             assert page.has_more == (plan.offset + len(expected) < total), (seed, plan)
             found += bool(expected)
         assert found > PLANS // 8, "too few of the random plans find rows to say anything"
-
-
-REMOVABLE: Mapping[str, Callable[[QuerySet[Any]], QuerySet[Any]]] = {
-    **{name: RULES[name] for name in ("SupplierManager", "TagManager", "SpecificationManager", "NoteManager")},
-    "PlacementManager": RULES["PlacementManager"],
-    "BomLineManager": lambda rows: rows.filter(quantity__gte=2),  # joins projects and parts
-}
-"""Rules whose hidden rows can be deleted without a row that is shown going with them."""
 
 
 def test_hidden_rows_have_no_influence(db: None) -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from gm_chat.managers.binding import Binding, VisibleTo
     from testproject.desk import Desk
 
-__all__ = ["RULES", "Asking", "Walk", "compare", "compare_fields", "hiding", "part_of"]
+__all__ = ["REMOVABLE", "RULES", "Asking", "Walk", "compare", "compare_fields", "hiding", "part_of"]
 
 RULES: Mapping[str, Callable[[QuerySet[Any]], QuerySet[Any]]] = {
     "PartManager": lambda rows: rows.filter(tags__isnull=False),  # a join that doubles rows
@@ -54,6 +54,14 @@ RULES: Mapping[str, Callable[[QuerySet[Any]], QuerySet[Any]]] = {
     "PlacementManager": lambda rows: rows.filter(quantity__gt=3),
     "AnnouncementManager": lambda rows: rows.none(),
 }
+
+
+REMOVABLE: Mapping[str, Callable[[QuerySet[Any]], QuerySet[Any]]] = {
+    **{name: RULES[name] for name in ("SupplierManager", "TagManager", "SpecificationManager", "NoteManager")},
+    "PlacementManager": RULES["PlacementManager"],
+    "BomLineManager": lambda rows: rows.filter(quantity__gte=2),  # joins projects and parts
+}
+"""Rules whose hidden rows can be deleted without a row that is shown going with them."""
 
 
 def hiding(

@@ -36,7 +36,7 @@ def test_inputs() -> None:
         "query": (["manager", "fields", "filters", "order_by", "first_per", "limit", "offset"], ["manager", "fields"]),
         "mutate": (["mutation", "input"], ["mutation", "input"]),
         "aggregate": (
-            ["manager", "measures", "group_by", "filters", "having", "order_by", "fill", "limit", "offset"],
+            ["manager", "measures", "group_by", "filters", "having", "order_by", "fill", "limit"],
             ["manager"],
         ),
     }
