@@ -83,6 +83,7 @@ def _enabled_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
     yield from _schema(settings, index)
     yield from _providers(settings, host)
     yield from _plugins(host)
+    yield from _tools(settings, host)
     yield from serving_findings(settings)
     yield from _without_effect(settings)
 
@@ -226,6 +227,18 @@ def _unusable(
 
 
 # --- plugins ----------------------------------------------------------------------------------------------------
+
+
+def _tools(settings: ChatSettings, host: PluginHost) -> Iterator[checks.CheckMessage]:
+    """Name what ``disabled_tools`` cannot disable: the tool that was meant would go on being offered."""
+    known = [tool.definition.name for tool in host.tools]
+    for name in settings.disabled_tools:
+        if name not in known and not (settings.tool_strategy == "direct" and name.startswith("query_")):
+            yield checks.Warning(
+                f"The chat setting 'disabled_tools' names {name!r}, and there is no such tool.",
+                hint=suggestion(name, known),
+                id="gm_chat.W014",
+            )
 
 
 def _plugins(host: PluginHost) -> Iterator[checks.CheckMessage]:

@@ -261,6 +261,7 @@ class ChatSettings(Section):
     max_mutations_per_message: int = 8
     max_total_rounds_per_message: int | None = None
     tool_strategy: Literal["discovery", "direct"] = "discovery"
+    disabled_tools: Names = ()
     recover_missing_tool_calls: bool = False
     system_prompt: str = ""
     max_recent_messages: PositiveInt = 20

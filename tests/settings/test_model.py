@@ -60,6 +60,7 @@ def test_the_defaults_are_the_specification_s() -> None:
         "max_mutations_per_message": 8,
         "max_total_rounds_per_message": None,
         "tool_strategy": "discovery",
+        "disabled_tools": [],
         "recover_missing_tool_calls": False,
         "system_prompt": "",
         "max_recent_messages": 20,
