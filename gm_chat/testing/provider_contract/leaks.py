@@ -76,18 +76,6 @@ def _counts() -> Mapping[str, int]:
     return {"tasks": len(asyncio.all_tasks()), "sockets": open_sockets(), "clients": open_clients()}
 
 
-async def _settled() -> Mapping[str, int]:
-    """Count when the counts no longer change: a closed connection needs a moment to be gone on both sides."""
-    counts, same = _counts(), 0
-    for _ in range(400):
-        await asyncio.sleep(0.01)
-        now = _counts()
-        counts, same = now, same + 1 if now == counts else 0
-        if same == 20:
-            break
-    return counts
-
-
 async def _play(lanes: Sequence[_Lane], turns: int) -> None:
     async with asyncio.TaskGroup() as group:
         for lane in lanes:
