@@ -46,7 +46,7 @@ DATABASES: dict[str, dict[str, Any]] = {
         "TEST": {"NAME": _folder / f"test-{os.getpid()}-{_worker}.sqlite3"},
     }
 }
-# The data layer's random tests run on each server as well: GM_CHAT_TEST_DATABASE=postgres pytest tests/managers
+# The data layer's random tests run on each server as well: GM_CHAT_TEST_SERVER=postgres pytest tests/managers
 SERVERS: dict[str, dict[str, Any]] = {
     "postgres": {
         "ENGINE": "django.db.backends.postgresql",
@@ -62,7 +62,7 @@ SERVERS: dict[str, dict[str, Any]] = {
         "HOST": os.environ.get("MYSQL_HOST", "localhost"),
     },
 }
-if server := os.environ.get("GM_CHAT_TEST_DATABASE"):
+if server := os.environ.get("GM_CHAT_TEST_SERVER"):
     DATABASES["default"] = {**SERVERS[server], "TEST": {"NAME": f"gm_chat_test_{os.getpid()}_{_worker}"}}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
