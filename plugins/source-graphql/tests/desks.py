@@ -98,7 +98,7 @@ class Desk:
         plan = build_plan({"manager": manager, "fields": fields, **args}, self.view(), **options)
         return run(self.service.query(plan, self.actor, deadline=self.deadline))
 
-    def change(self, name: str, **values: Any) -> Mapping[str, Any]:
+    def change(self, name: str, /, **values: Any) -> Mapping[str, Any]:
         call = build_call(name, values, self.view())
         return run(self.service.mutate(call, self.actor, deadline=self.deadline))
 
@@ -114,7 +114,7 @@ def run(coroutine: Any) -> Any:
 
 
 def alike(value: Any) -> Any:
-    """A page's data with snake_case names, without ids (relay's are opaque, GraphQL's are text) and what but one has."""
+    """A page's data with snake_case names, without ids (relay's are opaque) and what but one has."""
     if isinstance(value, dict):
         return {
             _HUMP.sub(r"_\1", name).lower(): alike(item) for name, item in value.items() if name not in ("id", "cost")

@@ -1,9 +1,9 @@
-"""The same questions to gm-chat's own source and to three GraphQL schemas over the same tables, hidden rows included."""
+"""The same questions to gm-chat's own source and to three GraphQL schemas over the same tables, hidden rows too."""
 
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from desks import LIBRARIES, Desk, actor_of, alike, django_source, graphql_source
@@ -99,7 +99,7 @@ def test_random_questions(library: str, users: dict[str, Any]) -> None:
 class Asking:
     """Arguments as a model would write them, with values that occur."""
 
-    FIELDS: dict[str, dict[str, list[Any]]] = {
+    FIELDS: ClassVar[dict[str, dict[str, list[Any]]]] = {
         "PartManager": {
             "number": ["P-001", "P-017", "P-020"],
             "name": ["A_b", "line\nbreak", "quote ' and \" and %"],
@@ -113,7 +113,7 @@ class Asking:
         "MaterialManager": {"name": ["material 1", "material 3"], "density": [0.5, 2.7]},
         "TagManager": {"name": ["tag 1", "tag 2"]},
     }
-    RELATIONS = {
+    RELATIONS: ClassVar[dict[str, dict[str, str]]] = {
         "PartManager": {"supplier": "SupplierManager", "material": "MaterialManager", "tags": "TagManager"},
         "SupplierManager": {"parts": "PartManager"},
         "MaterialManager": {"parts": "PartManager"},

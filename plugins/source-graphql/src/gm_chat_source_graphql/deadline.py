@@ -53,8 +53,6 @@ def watched(deadline: float | None) -> Iterator[None]:
         watch.start()
         try:
             yield
-        except ToolError:
-            raise
         except Exception as error:
             if watch.has_stopped:
                 raise _timeout() from error

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gm_chat_source_graphql.shapes import ListShape, OrderArgument, Slot
     from gm_chat_source_graphql.values import Scalar
 
-__all__ = ["Binding", "Relation", "describe"]
+__all__ = ["Binding", "Relation", "describe", "key_of", "stem_of", "with_mutations"]
 
 _KEYS: Final = ("id", "pk", "uuid")
 _SUFFIXES: Final = ("Type", "Node", "ObjectType")
@@ -89,6 +89,11 @@ def stem_of(type_name: str) -> str:
     return type_name
 
 
+def key_of(node: GraphQLObjectType) -> str | None:
+    """The field that tells a type's objects apart, if it has one."""
+    return next((key for key in _KEYS if key in node.fields and not required(node.fields[key].args)), None)
+
+
 def _exposed_lists(schema: GraphQLSchema, options: Options) -> dict[str, tuple[ListShape, ManagerOptions]]:
     """The named lists in the settings' order; then, for ``"*"``, one list of each type that none of them has."""
     query = schema.query_type
@@ -145,9 +150,8 @@ def _bind(
         public=chosen.public,
     )
     filters = filters_of(shape, scalars)
-    key = next((key for key in _KEYS if key in shape.node.fields and not required(shape.node.fields[key].args)), None)
     order = order_of(shape, scalars)
-    return Binding(info, root, shape, scalars, relations, key, filters, order)
+    return Binding(info, root, shape, scalars, relations, key_of(shape.node), filters, order)
 
 
 def _members(

@@ -6,6 +6,8 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import DataError, IntegrityError
+from django.db.models import ProtectedError, RestrictedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,6 +46,10 @@ def messages_of(error: Any) -> Iterator[tuple[str, str]]:
         by_field = cause.message_dict if hasattr(cause, "error_dict") else {"": cause.messages}
         for name, messages in by_field.items():
             yield from ((name, str(message)) for message in messages)
+    elif isinstance(cause, ProtectedError | RestrictedError):
+        yield "", "it cannot be deleted: other data still refers to it"
+    elif isinstance(cause, IntegrityError | DataError):
+        yield "", "the database refuses it: a value is taken, missing, or out of range"
     extensions: dict[str, Any] = getattr(error, "extensions", None) or {}
     told = extensions.get("fieldErrors")
     if isinstance(told, dict):

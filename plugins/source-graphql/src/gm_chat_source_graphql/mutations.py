@@ -28,7 +28,7 @@ from gm_chat.managers.api import InputInfo, MutationInfo
 from gm_chat.managers.names import did_you_mean
 from gm_chat.plugin import ToolError
 from gm_chat_source_graphql.deadline import watched
-from gm_chat_source_graphql.describe import stem_of
+from gm_chat_source_graphql.describe import key_of, stem_of
 from gm_chat_source_graphql.document import Document
 from gm_chat_source_graphql.errors import is_denial, log_errors, messages_of
 from gm_chat_source_graphql.options import EVERYTHING
@@ -102,14 +102,15 @@ def _owner(name: str, field: GraphQLField, bindings: Mapping[str, Binding]) -> s
 
 
 def _objects(field: GraphQLField) -> Iterator[GraphQLObjectType]:
-    """The object types that a mutation returns, itself or one level below."""
+    """The object types that a mutation returns, or wraps in a payload, which has no key of its own."""
     output = get_named_type(field.type)
     outer = output.types if isinstance(output, GraphQLUnionType) else (output,)
     for type_ in outer:
         if isinstance(type_, GraphQLObjectType):
             yield type_
-            inner = (get_named_type(item.type) for item in type_.fields.values())
-            yield from (item for item in inner if isinstance(item, GraphQLObjectType))
+            if key_of(type_) is None:
+                inner = (nullable(item.type) for item in type_.fields.values())
+                yield from (item for item in inner if isinstance(item, GraphQLObjectType))
 
 
 def _mutation(name: str, field: GraphQLField, binding: Binding) -> Mutation:

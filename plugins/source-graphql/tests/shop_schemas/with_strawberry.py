@@ -43,10 +43,8 @@ class Tag:
     parts: list[Part]
 
 
-@strawberry_django.type(models.Material)
+@strawberry_django.type(models.Material, description="What parts are made of.")
 class Material:
-    """What parts are made of."""
-
     id: auto
     name: auto
     density: auto
