@@ -6,6 +6,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-NEEDED = ("gm_chat_source_graphql", "graphene_django", "django_filters", "strawberry_django", "ariadne")
-if not all(map(find_spec, NEEDED)):  # of an environment for other parts; the environment `graphql` has them all
+NEEDED = ("gm_chat_source_graphql", "strawberry_django", "ariadne")
+if not all(map(find_spec, NEEDED)):  # of an environment for other parts; the environment `graphql` has them
     collect_ignore_glob = ["test_*.py"]

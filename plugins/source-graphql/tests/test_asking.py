@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from desks import LIBRARIES, Desk, actor_of, graphql_source
+from desks import LIBRARIES, Desk, actor_of, graphql_source, needs_graphene
 from testproject.shop import models
 from testproject.shop_rows import fill_shop
 
@@ -62,6 +62,7 @@ def test_values_never_stand_in_the_document(library: str, db: None) -> None:
     assert any(evil in repr(variables) for _, variables in log.sent)
 
 
+@needs_graphene
 def test_graphene_filters_and_we_finish(db: None) -> None:
     desk, log = listening("graphene", page_size=10)
     page = desk.ask(
@@ -107,6 +108,7 @@ def test_what_may_not_be_seen_cannot_be_filtered_by(db: None) -> None:
     assert staff.ask("PartManager", ["cost"], filters={"cost__gte": "12"}).total_count > 0
 
 
+@needs_graphene
 def test_too_many_rows_to_finish_here(db: None) -> None:
     desk, log = listening("graphene", max_rows=20, page_size=10)
     with pytest.raises(ToolError, match="more than 20 rows of PartManager") as caught:
@@ -119,7 +121,7 @@ def test_too_many_rows_to_finish_here(db: None) -> None:
 
 
 def test_nested_lists_are_cut_and_say_so(db: None) -> None:
-    for library in ("strawberry", "graphene", "ariadne"):
+    for library in LIBRARIES:
         models.Part.objects.all().delete()
         material = models.Material.objects.create(name=f"of {library}", density=1)
         models.Part.objects.bulk_create(

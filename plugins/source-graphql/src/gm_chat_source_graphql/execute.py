@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from graphql import coerce_input_value
+from graphql import Undefined, coerce_input_value, version_info
 
 from gm_chat.encoding import jsonable
 from gm_chat.managers.api import And, Condition, Order, QueryPage
@@ -139,12 +139,20 @@ class _Pushed:
             raw: Any = [names.get(item, item) if names else jsonable(item) for item in value]
         else:
             raw = names.get(value, value) if names and condition.lookup != "isnull" else jsonable(value)
-        faults: list[Any] = []
-        coerce_input_value(raw, slot.type, lambda *fault: faults.append(fault))
-        if faults or not self.arguments.put(slot, raw):
+        if not _fits(raw, slot.type) or not self.arguments.put(slot, raw):
             return False
         self.conditions.append(condition)
         return True
+
+
+def _fits(raw: Any, type_: Any) -> bool:
+    """Whether an input takes the value, which else would fail the whole document. (``Int`` holds 32 bits.)"""
+    coerce: Any = coerce_input_value  # graphql-core 3.3 says by its result what 3.2 tells a callback
+    if version_info[:2] >= (3, 3):
+        return coerce(raw, type_) is not Undefined
+    faults: list[Any] = []
+    coerce(raw, type_, lambda *fault: faults.append(fault))
+    return not faults
 
 
 def _flat(where: Where) -> Iterator[Where]:
