@@ -27,7 +27,7 @@ def infos(sdl: str, managers: Any = "*") -> dict[str, ManagerInfo]:
 
 def test_the_libraries_that_must_be_here_are() -> None:
     is_new = version_info[:2] >= (3, 3)
-    assert LIBRARIES == (["strawberry", "ariadne"] if is_new else ["graphene", "strawberry", "ariadne"])
+    assert (["strawberry", "ariadne"] if is_new else ["graphene", "strawberry", "ariadne"]) == LIBRARIES
 
 
 def test_the_libraries_describe_the_same_shop() -> None:
