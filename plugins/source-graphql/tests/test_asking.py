@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from desks import LIBRARIES, Desk, actor_of, graphql_source, needs_graphene
+from django.contrib.auth import get_user_model
 from testproject.shop import models
 from testproject.shop_rows import fill_shop
 
@@ -127,7 +128,7 @@ def test_nested_lists_are_cut_and_say_so(db: None) -> None:
         models.Part.objects.bulk_create(
             models.Part(number=f"{library} {number:03}", name="x", material=material) for number in range(150)
         )
-        staff = models.Order._meta.get_field("owner").related_model(username="boss", pk=1, is_staff=True)
+        staff = get_user_model()(username="boss", pk=1, is_staff=True)
         desk = Desk(graphql_source(library), actor_of(staff))
         page = desk.ask("MaterialManager", ["name", {"parts": ["number"]}], filters={"name": material.name})
         ((row),) = page.data
@@ -137,6 +138,18 @@ def test_nested_lists_are_cut_and_say_so(db: None) -> None:
             desk.ask("MaterialManager", ["name"], filters={"parts__number": f"{library} 149"})
         found = desk.ask("MaterialManager", ["name"], filters={"parts__number": f"{library} 003"})
         assert [item["name"] for item in found.data] == [material.name]
+
+
+def test_a_list_that_is_just_full_is_not_cut(db: None) -> None:
+    material = models.Material.objects.create(name="x", density=1)
+    staff = actor_of(get_user_model()(username="boss", pk=1, is_staff=True))
+    desk = Desk(graphql_source("ariadne", page_size=200), staff)  # a plain list with limit and offset, and no total
+    for number in range(101):
+        models.Part.objects.create(number=f"{number:03}", name="x", material=material)
+        if number >= 99:
+            page = desk.ask("MaterialManager", [{"parts": ["number"]}])
+            assert len(page.data[0]["parts"]) == 100
+            assert page.cut_lists == ((("parts",),) if number == 100 else ())
 
 
 def test_whole_rows_are_dropped_at_the_byte_budget(db: None) -> None:
