@@ -19,6 +19,7 @@ from gm_chat.host.providers import EXTRAS
 from gm_chat.host.providers import resolve as resolve_provider
 from gm_chat.managers import registry
 from gm_chat.managers.schema import build_schema
+from gm_chat.providers.base import CheckWarning
 from gm_chat.settings import (
     ChatConfigurationError,
     get_chat_settings,
@@ -82,6 +83,7 @@ def _enabled_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
     yield from _schema(settings, index)
     yield from _providers(settings, host)
     yield from _plugins(host)
+    yield from _tools(settings, host)
     yield from serving_findings(settings)
     yield from _without_effect(settings)
 
@@ -170,7 +172,7 @@ def _first_manager() -> str:
     )
 
 
-# --- E002 to E004: providers --------------------------------------------------------------------------------------
+# --- E002 to E004, W012, W013: providers ------------------------------------------------------------------------
 
 
 def _providers(settings: ChatSettings, host: PluginHost) -> Iterator[checks.CheckMessage]:
@@ -187,7 +189,7 @@ def _provider(place: str, provider: str, config: Mapping[str, Any], host: Plugin
     if isinstance(spec, Failed):
         yield _unusable(place, provider, host, spec.error)
         return
-    check = spec.check or (lambda _: None)
+    check: Any = spec.check or (lambda _: None)  # a class by its path may return anything
     outcome = attempt(lambda: (check(plain(config)), call_limits(config)))
     match outcome:
         case Failed(error=ValueError() as error):
@@ -198,6 +200,10 @@ def _provider(place: str, provider: str, config: Mapping[str, Any], host: Plugin
             )
         case Failed(error=error):
             yield _unusable(place, provider, host, error, spec.required_extra)
+        case ([*found], _):
+            for warning in (item for item in found if isinstance(item, CheckWarning)):
+                text = f"The chat's {place} {provider!r} may not work: {warning.message}"
+                yield checks.Warning(text, hint=warning.hint, id=warning.id)
 
 
 def _unusable(
@@ -221,6 +227,18 @@ def _unusable(
 
 
 # --- plugins ----------------------------------------------------------------------------------------------------
+
+
+def _tools(settings: ChatSettings, host: PluginHost) -> Iterator[checks.CheckMessage]:
+    """Name what ``disabled_tools`` cannot disable: the tool that was meant would go on being offered."""
+    known = [tool.definition.name for tool in host.tools]
+    for name in settings.disabled_tools:
+        if name not in known and not (settings.tool_strategy == "direct" and name.startswith("query_")):
+            yield checks.Warning(
+                f"The chat setting 'disabled_tools' names {name!r}, and there is no such tool.",
+                hint=suggestion(name, known),
+                id="gm_chat.W014",
+            )
 
 
 def _plugins(host: PluginHost) -> Iterator[checks.CheckMessage]:

@@ -35,7 +35,7 @@ class CorePlugin:
 
     @hookimpl
     def gm_chat_tools(self) -> list[ToolSpec]:
-        """Offer the five built-in tools."""
+        """Offer the built-in tools."""
         # Imported here: `manage.py` loads plugins, and must not pay for tools that it never runs.
         from gm_chat.tools import core_tools
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from gm_chat.engine.ports import TurnServices
     from gm_chat.managers.api import ManagerView, MutationCall, QueryPage, QueryPlan
+    from gm_chat.managers.measures import AggregatePage, AggregatePlan
     from gm_chat.plugin.context import Actor, TurnContext
 
 __all__ = ["PermittedManagers", "require"]
@@ -50,6 +51,10 @@ class PermittedManagers:
     async def query(self, plan: QueryPlan, actor: Actor, *, deadline: float | None) -> QueryPage:
         """Run a plan."""
         return await self._services.managers.query(plan, actor, deadline=deadline)
+
+    async def aggregate(self, plan: AggregatePlan, actor: Actor, *, deadline: float | None) -> AggregatePage:
+        """Run a computation."""
+        return await self._services.managers.aggregate(plan, actor, deadline=deadline)
 
     async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
         """Run a mutation if every check permits ``Action("mutation", <its name>)``."""

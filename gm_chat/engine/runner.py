@@ -213,7 +213,7 @@ class TurnRunner:
             run = self._register(result)
             self._wait_for_followers(run, max(self._grace, UNCLAIMED_SECONDS) if asker_is_there else self._grace)
             heartbeat = pulsing(self._services.store, result.log, self._bus, partial(self._heard, run))
-            await result.run(self._loop, heartbeat)
+            await result.run(self._loop, heartbeat, lambda: run.stopping)
 
     def _register(self, turn: Turn) -> _Run:
         """Enter the turn that the current task is about to run."""

@@ -31,7 +31,7 @@ from gm_chat.plugin.context import TurnContext, TurnOutcome
 from gm_chat.providers.base import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from gm_chat.engine.events import Event
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from gm_chat.providers.base import TokenUsage
 
 __all__ = ["Turn", "TurnTimeoutError"]
+
+BREATH: Final = 32
+"""Events after which a turn lets others run: a provider that has much to say at once waits for nothing itself."""
 
 
 class TurnTimeoutError(Exception):
@@ -112,29 +115,37 @@ class Turn:
         """The tokens of the whole turn so far."""
         return self._earlier.usage if self._state is None else self._state.usage
 
-    async def run(self, loop: Loop, heartbeat: AbstractAsyncContextManager[None]) -> None:
+    async def run(
+        self,
+        loop: Loop,
+        heartbeat: AbstractAsyncContextManager[None],
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Work the turn and close it, whatever happens. Raises nothing but a cancellation, and that when it is closed.
 
         ``heartbeat`` (:func:`~gm_chat.engine.pulse.pulsing`) surrounds the work, and is over before the close.
+        ``is_stopped`` tells of a cancellation that a provider or a tool has swallowed.
         """
-        ended_by: Exception | None = None
+        ended_by: BaseException | None = None
         allowed = self._services.settings.turn_timeout_seconds
         left = None if allowed is None else max(0.0, allowed - self._earlier.seconds)
         limit = asyncio.timeout(left)
         self._ends_at = None if left is None else time.monotonic() + left
         try:
             async with heartbeat, limit:
-                await self._work(loop)
+                await self._work(loop, is_stopped)
         except asyncio.CancelledError as stop:
             await to_the_end(self._close(stop))
             raise
-        except Exception as error:  # noqa: BLE001 (the boundary that turns every failure into one public event)
-            ended_by = error
+        except (GeneratorExit, KeyboardInterrupt):
+            raise  # the process ends
+        except BaseException as error:  # noqa: BLE001 (the boundary that turns every failure into one public event)
+            ended_by = error  # an SDK's SystemExit, too, which would end the server and all of its turns
             if limit.expired():
                 ended_by = TurnTimeoutError(f"turn {self.context.turn_id!r} worked longer than {allowed:g} s")
         await to_the_end(self._close(ended_by))
 
-    async def _work(self, loop: Loop) -> None:
+    async def _work(self, loop: Loop, is_stopped: Callable[[], bool]) -> None:
         answer: Answer | None = None
         if self._word is None:
             await self._services.observer.turn_started(self.context)
@@ -148,6 +159,10 @@ class Turn:
         async with aclosing(loop(state)) as events:
             async for event in events:
                 self.log.append(event)
+                if not len(self.log) % BREATH:
+                    await asyncio.sleep(0)
+                if is_stopped():
+                    raise asyncio.CancelledError
 
     async def _settle(self, word: UsersWord) -> Answer:
         """Learn what the user's word came to, and tell everybody: store, history, client, observer."""

@@ -112,14 +112,11 @@ def _spec_of(path: str, provider: type[Any]) -> ProviderSpec:
             )
         return provider()  # type: ignore[no-any-return]  # what _import found has `complete`
 
-    def check(config: Mapping[str, Any] | None) -> None:
+    def check(config: Mapping[str, Any] | None) -> Any:
         static = inspect.getattr_static(provider, "check_configuration")
         bound = isinstance(static, classmethod | staticmethod)
         target = (provider if bound else build(config)).check_configuration  # type: ignore[union-attr]  # found above
-        if inspect.signature(target).parameters:
-            target(config)
-        else:
-            target()
+        return target(config) if inspect.signature(target).parameters else target()
 
     return ProviderSpec(
         name=path,

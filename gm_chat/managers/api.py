@@ -14,14 +14,19 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gm_chat.managers.measures import AggregatePage, AggregatePlan
     from gm_chat.plugin.context import Actor
 
 __all__ = [
     "And",
     "Condition",
+    "DatePart",
     "FieldInfo",
+    "FieldReference",
     "FieldType",
+    "First",
     "InputInfo",
+    "Key",
     "ManagerInfo",
     "ManagerService",
     "ManagerView",
@@ -57,6 +62,12 @@ FieldType = Literal[
     "binary",
 ]
 
+DatePart = Literal[
+    "year", "quarter", "month", "week", "day", "hour", "weekday", "month_of_year", "day_of_month", "hour_of_day"
+]
+"""Parts of dates and moments, in the current time zone. ``year``, ``weekday`` (1 is Monday, 7 Sunday) and those with
+``_of_`` are numbers, the others truncations: ``month`` is the month's first day, ``week`` its Monday."""
+
 Path = tuple[str, ...]
 """Relation names, then one field name: ``("album", "artist", "name")``."""
 
@@ -66,7 +77,10 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldInfo:
-    """A scalar field. ``choices`` are (value, label) pairs; ``lookups`` are what a filter may apply to it."""
+    """A scalar field. ``choices`` are (value, label) pairs; ``lookups`` are what a filter may apply to it.
+
+    A ``key`` identifies a row by itself: it answers to ``id`` too, and stands for a relation that is named alone.
+    """
 
     name: str
     type: FieldType
@@ -75,6 +89,7 @@ class FieldInfo:
     choices: tuple[tuple[Any, str], ...] = ()
     lookups: tuple[str, ...] = ()
     computed: bool = False
+    key: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,8 +181,25 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
+class FieldReference:
+    """Another field to compare with, through relations that lead to one row; ``plus`` moves it by (count, unit).
+
+    An ``outer`` one is a field of the row that the whole condition is about, however many :class:`Related` lie between.
+    """
+
+    path: Path
+    type: FieldType
+    part: Literal["year", "month", "day"] | None = None
+    plus: tuple[int, str] | None = None
+    outer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
-    """``path lookup value``, with the value already of the field's type."""
+    """``path lookup value``, with the value already of the field's type, or a :class:`FieldReference`.
+
+    A lookup of a date's part may go on with a comparison: ``weekday__in``; Monday is 1.
+    """
 
     path: Path
     lookup: str
@@ -206,15 +238,37 @@ class Related:
     part: Where
 
 
-Where = Condition | And | Or | Not | Related
-
-
 @dataclass(frozen=True, slots=True)
 class Order:
     """One ordering term; nulls come last in both directions."""
 
     path: Path
     descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What rows are grouped by: a field, through relations that lead to one row, or a part of its date."""
+
+    path: Path
+    part: DatePart | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """Of the visible rows that satisfy ``where`` and share the values ``per``, the row comes first in ``order``.
+
+    Without ``per`` it is the first of all. Among equals every row counts as first with ``ties``, else the one with the
+    smallest key. ``where`` is a condition of its own: an outer reference in it means the row that it is about.
+    """
+
+    per: tuple[Key, ...]
+    order: tuple[Order, ...]
+    where: And = field(default_factory=lambda: And(()))
+    ties: bool = False
+
+
+Where = Condition | And | Or | Not | Related | First
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +353,10 @@ class ManagerService(Protocol):
 
     async def query(self, plan: QueryPlan, actor: Actor, *, deadline: float | None) -> QueryPage:
         """Run a plan on the source that owns its manager."""
+        ...
+
+    async def aggregate(self, plan: AggregatePlan, actor: Actor, *, deadline: float | None) -> AggregatePage:
+        """Run a computation on the source that owns its manager; ``ToolError("unsupported")`` where it cannot."""
         ...
 
     async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:

@@ -270,6 +270,7 @@ def _field_info(draft: _Draft, column: Column) -> FieldInfo:
         nullable=column.source.null,
         choices=column.choices,
         lookups=LOOKUPS[column.type],
+        key=column.query_name == "pk" or bool(getattr(column.source, "primary_key", False)),
     )
 
 

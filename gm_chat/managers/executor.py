@@ -10,11 +10,8 @@ the labels are part of the schema.
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
@@ -24,14 +21,16 @@ from django.db.models.functions import DenseRank, RowNumber
 
 from gm_chat.encoding import jsonable
 from gm_chat.managers.api import FieldType, Path, QueryPage, QueryPlan, RelationSelection, Selection
+from gm_chat.managers.conversion import CONVERT, decimal_text, fitting
 from gm_chat.managers.deadline import guard
-from gm_chat.managers.rows import Link, Scope, link_of, pk_names
+from gm_chat.managers.rows import Link, Scope, link_of, pk_names, sorted_keys
 from gm_chat.managers.statements import Matching
 
 if TYPE_CHECKING:
     from django.db.models.expressions import OrderBy
 
     from gm_chat.managers.binding import Binding, ComputedField, RelationBinding
+    from gm_chat.managers.conversion import Convert
     from gm_chat.plugin import Actor
 
 __all__ = ["execute_plan"]
@@ -40,10 +39,8 @@ _RANK: Final = "gm_chat_rank"
 _PARENT: Final = "gm_chat_parent"
 _UNBOUNDED: Final = 2**31
 _UNTYPED: Final[Field[Any, Any]] = Field()
-_encode: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 Row = dict[str, Any]
 Columns = Sequence[Sequence[Any]]
-Convert = Callable[[Any], Any]
 
 
 def execute_plan(
@@ -65,11 +62,11 @@ def _run(plan: QueryPlan, scope: Scope) -> QueryPage:
     first, last = plan.offset, plan.offset + plan.limit + 1
 
     def compose() -> QuerySet[Any]:
-        wanted = matching.order_by(*order)[first:last]
         if plan.order and level.probes and _can_look_up_late(rows):
             # The database computes a row's columns before it sorts: sort keys alone, then probe only the page's rows.
-            wanted = rows.filter(pk__in=wanted.values("pk")).order_by(*order)
-        return level.select(wanted)
+            keys = sorted_keys(matching, order)[first:last]
+            return level.select(rows.filter(pk__in=keys).order_by(*order))
+        return level.select(matching.order_by(*order)[first:last])
 
     found = Matching(matching)
     page = found.page(_frame(level, order, first, last), compose)
@@ -79,7 +76,7 @@ def _run(plan: QueryPlan, scope: Scope) -> QueryPage:
         total = max(found.count(), total if fetched else 0)
     bounds = _Bounds(plan.nested_rows)
     data = level.assemble(page[: plan.limit], (), bounds)
-    kept = _fitting(data, plan.max_bytes)
+    kept = fitting(data, plan.max_bytes)
     return QueryPage(
         data=data[:kept],
         total_count=total,
@@ -107,18 +104,6 @@ def _order_column(term: OrderBy | str) -> Hashable | None:
 def _can_look_up_late(rows: QuerySet[Any]) -> bool:
     features: Any = connections[rows.db].features
     return bool(features.allow_sliced_subqueries_with_in) and len(pk_names(rows.model)) == 1
-
-
-def _fitting(data: Sequence[Row], budget: int | None) -> int:
-    """How many leading rows fit into ``budget`` bytes of JSON; rows are dropped whole, never cut."""
-    if budget is None:
-        return len(data)
-    used = 2
-    for index, row in enumerate(data):
-        used += len(_encode(row).encode("utf-8", "replace")) + 1
-        if used > budget:
-            return index
-    return len(data)
 
 
 # --- one statement ----------------------------------------------------------------------------------------------
@@ -212,8 +197,8 @@ class _Level:
             # Past Django's converter, which makes a Decimal of every float that SQLite stores, at three times the cost.
             position = self._annotated(ExpressionWrapper(F(column), output_field=_UNTYPED))
             self._raw[f"gm_chat_{len(self._raw)}"] = column
-            return position, _decimal_text(source.model, query_name)
-        return self.position(column), _CONVERT.get(kind)
+            return position, decimal_text(source.model, query_name)
+        return self.position(column), CONVERT.get(kind)
 
     def _plan(self, selection: Selection, manager: str, prefix: str) -> _Shape:
         scope, binding = self._scope, self._scope.bindings[manager]
@@ -363,32 +348,3 @@ def _loading(rows: QuerySet[Any], needed: set[str], *, everything: bool) -> Quer
         rows = rows.select_related(*one) if one else rows
         return rows.prefetch_related(*(name for name in relations if name not in one))
     return rows if everything else rows.only(*(name if name != "id" else "pk" for name in needed))
-
-
-# --- values -----------------------------------------------------------------------------------------------------
-
-
-def _decimal_text(model: type[Model], query_name: str) -> Convert:
-    """Plain decimal text: of what SQLite keeps as a float, the column's places."""
-    source: Any = model._meta.pk if query_name == "pk" else model._meta.get_field(query_name)
-    places = f".{getattr(source, 'output_field', source).decimal_places}f"
-
-    def convert(value: Any) -> str | None:
-        if isinstance(value, Decimal):
-            return format(value, "f") if value.is_finite() else None
-        return format(value, places)
-
-    return convert
-
-
-_CONVERT: Final[Mapping[FieldType, Convert]] = {
-    "number": lambda value: value if math.isfinite(value) else None,
-    "date": lambda value: value.isoformat(),
-    "datetime": lambda value: value.isoformat(),
-    "time": lambda value: value.isoformat(),
-    "duration": lambda value: value.total_seconds(),
-    "uuid": str,
-    "json": jsonable,
-    "binary": jsonable,
-}
-"""The rules of :func:`gm_chat.encoding.jsonable`, without its dispatch on every value. Other types are JSON already."""

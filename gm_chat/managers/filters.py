@@ -6,25 +6,28 @@ all keys of one object that start with the same relation speak about the *same* 
 mean one line that satisfies both. ``null`` for a relation, or ``relation__isnull``, asks whether there is a row.
 
 A key may write a lookup as ``name__icontains``, ``name_icontains``, ``name_Icontains``, ``nameIcontains`` or
-``{"name": {"icontains": ...}}``. A date given for a datetime field means that whole day.
+``{"name": {"icontains": ...}}``. A date given for a datetime field means that whole day; dates may be given in words
+(``"last 30 days"``, :mod:`gm_chat.managers.periods`), a part of a date may be compared (``date__weekday__in``), and a
+value may be another field (``{"field": "due_on"}``, :mod:`gm_chat.managers.references`).
+
+``{"first": {"per": ["customer"], "order_by": ["-date"], "where": {...}}}`` holds for the first row of each customer
+among those that satisfy ``where``, equals included; ``"per": []`` for the first of all.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any, Final
-
-from django.conf import settings
-from django.utils import timezone
 
 from gm_chat.managers.api import (
     And,
     Condition,
     FieldInfo,
     FieldType,
+    First,
     ManagerInfo,
     ManagerView,
     Not,
@@ -33,23 +36,36 @@ from gm_chat.managers.api import (
     RelationInfo,
     Where,
 )
+from gm_chat.managers.periods import Period, midnight, period_of
+from gm_chat.managers.references import is_reference, read_reference
+from gm_chat.managers.resolve import DATES, match_field, read_keys, read_order, split_path
 from gm_chat.managers.spelling import MAX_ALLOWED, match_name, nearest, shown
 from gm_chat.managers.values import coerce, plain_date
 from gm_chat.plugin import ToolError
 
-__all__ = ["FilterLimits", "filter_names", "parse_filters", "split_path"]
+__all__ = ["FilterLimits", "filter_names", "parse_filters"]
 
 LOOKUPS: Final = (
     *("exact", "iexact", "contains", "icontains", "startswith", "istartswith", "endswith", "iendswith"),
-    *("gt", "gte", "lt", "lte", "in", "range", "isnull", "date", "year", "month", "day"),
+    *("gt", "gte", "lt", "lte", "in", "range", "isnull", "date"),
+    *("year", "quarter", "month", "day", "weekday", "hour"),
 )
 _TEXT: Final = frozenset(lookup for lookup in LOOKUPS if "contains" in lookup or lookup.endswith("with")) | {"iexact"}
-_PARTS: Final[Mapping[str, tuple[int, int]]] = {"year": (2, 9998), "month": (1, 12), "day": (1, 31)}
+_PARTS: Final[Mapping[str, tuple[int, int]]] = {
+    "year": (2, 9998),
+    "quarter": (1, 4),
+    "month": (1, 12),
+    "day": (1, 31),
+    "weekday": (1, 7),
+    "hour": (0, 23),
+}
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_COMPARISONS: Final = ("exact", "in", "gt", "gte", "lt", "lte", "range")
+_FIRST: Final = ("per", "order_by", "where")
+_MOST_KEYS: Final = 6
 _LOGIC: Final = frozenset({"and", "or", "not"})
 _COMMON: Final[Mapping[str, tuple[str, ...]]] = {"string": ("icontains",), "boolean": (), "uuid": ()}
 _HUMP: Final = re.compile(r"_(?=[A-Z])")
-_SEPARATOR: Final = re.compile(r"__|\.")
-_MAX_KEY: Final = 500
 
 Pair = tuple[list[str], Any]
 """What is left of a key, in segments, and its value."""
@@ -64,19 +80,13 @@ class FilterLimits:
     list_length: int = 500
 
 
-def parse_filters(filters: Any, manager: ManagerInfo, view: ManagerView, limits: FilterLimits) -> And:
+def parse_filters(
+    filters: Any, manager: ManagerInfo, view: ManagerView, limits: FilterLimits, *, what: str = "filters"
+) -> And:
     """Validate the whole ``filters`` object; every mistake is a ``ToolError`` that names it and what is allowed."""
     if filters is None:
         return And(())
-    return _Parser(view, limits).scope(_pairs(filters, "filters"), manager, 0)
-
-
-def split_path(text: str, what: str) -> list[str]:
-    """``album__title`` and ``album.title`` in segments."""
-    segments = _SEPARATOR.split(text) if len(text) <= _MAX_KEY else []
-    if not all(segments) or not segments:
-        raise ToolError("invalid_argument", f"{what} {shown(text)} is not a name or a path such as relation__name")
-    return segments
+    return _Parser(view, limits, manager).scope(_pairs(filters, what), manager, 0)
 
 
 def filter_names(manager: ManagerInfo, *, complete: bool = False) -> list[str]:
@@ -104,9 +114,10 @@ def _pairs(value: Any, name: str) -> list[Pair]:
 class _Parser:
     """One parse: counts conditions, so that breadth is bounded as depth is."""
 
-    def __init__(self, view: ManagerView, limits: FilterLimits) -> None:
+    def __init__(self, view: ManagerView, limits: FilterLimits, root: ManagerInfo) -> None:
         self._view = view
         self._limits = limits
+        self._root = root
         self._count = 0
 
     def scope(self, pairs: Iterable[Pair], manager: ManagerInfo, depth: int) -> And:
@@ -123,6 +134,9 @@ class _Parser:
             logic = head.casefold().strip("_")
             if len(segments) == 1 and logic in _LOGIC and head not in fields and head not in relations:
                 parts.append(self._logic(logic, value, manager, depth))
+                continue
+            if segments == ["first"] and match_name("first", [*fields, *relations]) is None:
+                parts.append(self._first(value, manager, depth))
                 continue
             name, rest = _resolve(segments, manager, fields, relations)
             if name in fields:
@@ -182,6 +196,26 @@ class _Parser:
             parts.append(self.scope(branch, manager, depth + 1))
         return Or(tuple(parts)) if operator == "or" else And(tuple(parts))
 
+    def _first(self, value: Any, manager: ManagerInfo, depth: int) -> First:
+        if not isinstance(value, Mapping) or not {"per", "order_by"} <= value.keys() <= set(_FIRST):
+            raise ToolError(
+                "invalid_argument",
+                'first must be an object such as {"per": ["customer"], "order_by": ["-date"]}, "where" optional; '
+                f"got {shown(value)}",
+                allowed=list(_FIRST),
+            )
+        limits = {"depth": self._limits.depth, "most": _MOST_KEYS}
+        per = read_keys(value["per"], manager, self._view, **limits, what="first.per")
+        order = read_order(value["order_by"], manager, self._view, **limits, what="first.order_by")
+        if not order:
+            raise ToolError("invalid_argument", 'first.order_by must name a field, such as ["-date"] for the latest')
+        where = And(())
+        if value.get("where") is not None:
+            root, self._root = self._root, manager
+            where = self.scope(_pairs(value["where"], "first.where"), manager, depth + 1)
+            self._root = root
+        return First(per, order, where, ties=True)
+
     def _field(self, manager: ManagerInfo, field: FieldInfo, rest: list[str], value: Any) -> Where:
         if not field.lookups:
             raise ToolError(
@@ -189,7 +223,7 @@ class _Parser:
                 f"{field.name!r} of {manager.name} can be selected but not filtered by",
                 allowed=nearest(field.name, _filterable(manager)),
             )
-        if not rest and isinstance(value, Mapping):
+        if not rest and isinstance(value, Mapping) and not is_reference(value):
             conditions: list[Where] = []
             for segments, item in _pairs(value, field.name):
                 self._tick()
@@ -198,19 +232,16 @@ class _Parser:
         return self._condition(manager, field, rest, value)
 
     def _condition(self, manager: ManagerInfo, field: FieldInfo, rest: list[str], value: Any) -> Where:
-        written = "__".join(rest)
-        lookup = match_name(written, field.lookups) if rest else "exact"
-        if lookup is None or lookup not in field.lookups:
-            raise ToolError(
-                "unknown_lookup",
-                f"{field.name!r} of {manager.name} has no lookup {shown(written)}",
-                allowed=[f"{field.name}__{name}" for name in nearest(written, field.lookups)],
-            )
+        lookup = _lookup(manager, field, rest, value)
         name = f"{field.name}__{lookup}" if rest else field.name
         if value is None and lookup == "exact" and "isnull" in field.lookups:
             return Condition((field.name,), "isnull", value=True)
-        if field.type == "datetime" and (days := _whole_days(lookup, value)) is not None:
-            return And(tuple(Condition((field.name,), other, moment) for other, moment in days))
+        if is_reference(value):
+            scopes = (manager, self._root)
+            reference = read_reference(value, field, lookup, scopes, self._view, depth=self._limits.depth)
+            return Condition((field.name,), lookup, reference)
+        if field.type in DATES and (bounds := _bounds(field.type, lookup, value)) is not None:
+            return And(tuple(Condition((field.name,), other, bound) for other, bound in bounds))
         parsed = self._value(field, lookup, value, name)
         if field.type == "datetime" and lookup == "in" and any(plain_date(item) for item in value):
             return Or(tuple(self._condition(manager, field, [], item) for item in value))
@@ -218,30 +249,62 @@ class _Parser:
 
     def _value(self, field: FieldInfo, lookup: str, value: Any, name: str) -> Any:
         kind: FieldType = field.type
+        part, _, comparison = lookup.partition("__")
+        if part in _PARTS:
+            return self._part(part, comparison or "exact", value, name)
         match lookup:
             case "isnull":
                 return coerce(value, "boolean", name=name)
             case "in" | "range":
-                if not isinstance(value, list | tuple):
-                    raise ToolError("invalid_value", f"{name}: expected a list, got {shown(value)}", expected="list")
-                if len(value) > self._limits.list_length:
-                    raise ToolError("too_large", f"{name}: a list of more than {self._limits.list_length} values")
-                if lookup == "range" and len(value) != 2:
-                    raise ToolError("invalid_value", f"{name}: expected a list of two values, first and last")
-                return tuple(coerce(item, kind, name=name, choices=field.choices) for item in value)
+                items = self._list(lookup, value, name)
+                return tuple(coerce(item, kind, name=name, choices=field.choices) for item in items)
             case "exact":
                 return coerce(value, kind, name=name, choices=field.choices)
-            case "year" | "month" | "day":
-                number = coerce(value, "integer", name=name)
-                low, high = _PARTS[lookup]
-                if not low <= number <= high:
-                    raise ToolError("invalid_value", f"{name}: expected {low} to {high}, got {shown(number)}")
-                return number
             case "date":
                 kind = "date"
             case _ if lookup in _TEXT:
                 kind = "string"
         return coerce(value, kind, name=name)
+
+    def _list(self, lookup: str, value: Any, name: str) -> Sequence[Any]:
+        if not isinstance(value, list | tuple):
+            raise ToolError("invalid_value", f"{name}: expected a list, got {shown(value)}", expected="list")
+        if len(value) > self._limits.list_length:
+            raise ToolError("too_large", f"{name}: a list of more than {self._limits.list_length} values")
+        if lookup == "range" and len(value) != 2:
+            raise ToolError("invalid_value", f"{name}: expected a list of two values, first and last")
+        return value
+
+    def _part(self, part: str, comparison: str, value: Any, name: str) -> Any:
+        if comparison in ("in", "range"):
+            return tuple(self._part(part, "exact", item, name) for item in self._list(comparison, value, name))
+        if part == "weekday" and isinstance(value, str) and (day := match_name(value.strip(), _DAYS)) is not None:
+            return _DAYS.index(day) + 1
+        number = coerce(value, "integer", name=name)
+        low, high = _PARTS[part]
+        if not low <= number <= high:
+            raise ToolError("invalid_value", f"{name}: expected {low} to {high}, got {shown(number)}")
+        return number
+
+
+def _lookup(manager: ManagerInfo, field: FieldInfo, rest: list[str], value: Any) -> str:
+    """The lookup that the end of a key names. A day is compared with as it is: ``date__gte`` is ``gte``."""
+    if len(rest) == 2 and field.type in DATES:
+        part, comparison = match_name(rest[0], field.lookups), match_name(rest[1], _COMPARISONS)
+        if part is not None and part in _PARTS and comparison is not None:
+            return part if comparison == "exact" else f"{part}__{comparison}"
+        values = value if isinstance(value, list | tuple) else [value]
+        if part == "date" and comparison is not None and all(_period(field.type, item) for item in values):
+            return comparison
+    written = "__".join(rest)
+    lookup = match_name(written, field.lookups) if rest else "exact"
+    if lookup is None or lookup not in field.lookups:
+        raise ToolError(
+            "unknown_lookup",
+            f"{field.name!r} of {manager.name} has no lookup {shown(written)}",
+            allowed=[f"{field.name}__{name}" for name in nearest(written, field.lookups)],
+        )
+    return lookup
 
 
 def _resolve(
@@ -253,7 +316,7 @@ def _resolve(
     """The field or relation that a key starts with, and what is left of the key."""
     head, rest = segments[0], segments[1:]
     known = [*fields, *relations]
-    name = match_name(head, known)
+    name = match_name(head, known) or match_field(head, manager)
     if name is not None:
         return name, rest
     if _HUMP.search(head):  # graphene's spelling: album_Title_Icontains
@@ -290,27 +353,41 @@ def _asks_for_null(rest: list[str], value: Any) -> bool | None:
     return None
 
 
-def _whole_days(lookup: str, value: Any) -> list[tuple[str, datetime]] | None:
-    """Bounds of the day that a bare date means under a comparison with moments."""
+def _bounds(kind: FieldType, lookup: str, value: Any) -> list[tuple[str, Any]] | None:
+    """What a comparison with a day or a period asks of a date or a moment; ``None`` for any other value."""
     if lookup == "range" and isinstance(value, list | tuple) and len(value) == 2:
-        first, last = _whole_days("gte", value[0]), _whole_days("lte", value[1])
+        first, last = _bounds(kind, "gte", value[0]), _bounds(kind, "lte", value[1])
         return [*first, *last] if first is not None and last is not None else None
-    day = plain_date(value)
-    if day is None or not date(2, 1, 1) <= day <= date(9998, 12, 30):
+    period = _period(kind, value)
+    if period is None:
         return None
-    start, end = _midnight(day), _midnight(day + timedelta(days=1))
-    match lookup:
-        case "exact":
-            return [("gte", start), ("lt", end)]
-        case "gte" | "lt":
-            return [(lookup, start)]
-        case "gt":
-            return [("gte", end)]
-        case "lte":
-            return [("lt", end)]
-    return None
+    if kind == "date" or lookup == "date":
+        first_day, last_day = period.days
+        if first_day == last_day and lookup in ("exact", "date"):
+            return [(lookup, first_day)]
+        prefix = "date__" if lookup == "date" else ""
+        whole = [(f"{prefix}gte", first_day), (f"{prefix}lte", last_day)]
+        ends: dict[str, Any] = {"gte": first_day, "lt": first_day, "gt": last_day, "lte": last_day}
+    elif period.start == period.end:
+        whole = [("exact", period.start)]
+        ends = dict.fromkeys(("gte", "lt", "gt", "lte"), period.start)
+    else:
+        whole = [("gte", period.start), ("lt", period.end)]
+        ends = {"gte": period.start, "lt": period.start}
+        if lookup in ("gt", "lte"):  # after, or up to, the last moment before the period's end
+            return [("gte" if lookup == "gt" else "lt", period.end)]
+    if lookup in ("exact", "date"):
+        return whole
+    return [(lookup, ends[lookup])] if lookup in ends else None
 
 
-def _midnight(day: date) -> datetime:
-    moment = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - made aware below, where the project is
-    return timezone.make_aware(moment) if settings.USE_TZ else moment
+def _period(kind: FieldType, value: Any) -> Period | None:
+    """The days that a text means: words, or of a moment also a bare date."""
+    if not isinstance(value, str):
+        return None
+    day = plain_date(value)
+    if day is None:
+        return period_of(value)
+    if kind == "date" or not date(2, 1, 1) <= day <= date(9998, 12, 30):
+        return None
+    return Period(midnight(day), midnight(day + timedelta(days=1)))

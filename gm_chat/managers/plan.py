@@ -14,27 +14,22 @@ from typing import Any, Final
 
 from gm_chat.managers.api import (
     And,
-    Condition,
+    First,
     ManagerInfo,
     ManagerView,
-    Not,
-    Or,
     Order,
-    Path,
     QueryPlan,
-    Related,
-    RelationInfo,
     RelationSelection,
     Selection,
-    Where,
 )
-from gm_chat.managers.filters import FilterLimits, parse_filters, split_path
+from gm_chat.managers.filters import FilterLimits, parse_filters
+from gm_chat.managers.resolve import find_manager, find_relation, match_field, read_keys, read_order, split_path
 from gm_chat.managers.spelling import match_name, nearest, shown
 from gm_chat.plugin import ToolError
 
-__all__ = ["PlanLimits", "build_plan", "find_manager", "managers_of"]
+__all__ = ["DEFAULT_LIMITS", "PlanLimits", "build_plan", "count_of"]
 
-ARGUMENTS: Final = ("manager", "fields", "filters", "order_by", "limit", "offset")
+ARGUMENTS: Final = ("manager", "fields", "filters", "order_by", "first_per", "limit", "offset")
 MAX_OFFSET: Final = 2**53
 
 
@@ -62,7 +57,7 @@ def build_plan(
     max_bytes: int | None = None,
     limits: PlanLimits = DEFAULT_LIMITS,
 ) -> QueryPlan:
-    """Validate ``{manager, fields, filters?, order_by?, limit?, offset?}`` against what the actor sees.
+    """Validate ``{manager, fields, filters?, order_by?, first_per?, limit?, offset?}`` against what the actor sees.
 
     Every mistake is a :class:`~gm_chat.plugin.ToolError` naming the culprit and what is allowed, nearest first.
     A ``limit`` above ``max_results`` is lowered to it.
@@ -71,68 +66,23 @@ def build_plan(
         if key not in ARGUMENTS:
             raise ToolError("invalid_argument", f"query takes no argument {shown(key)}", allowed=list(ARGUMENTS))
     manager = find_manager(args.get("manager"), view)
-    limit = min(_count(args.get("limit"), "limit", least=1, default=max_results), max_results)
+    where = parse_filters(args.get("filters"), manager, view, limits.filters)
+    order = read_order(args.get("order_by"), manager, view, depth=limits.depth, most=limits.order)
+    limit = min(count_of(args.get("limit"), "limit", least=1, default=max_results), max_results)
     return QueryPlan(
         manager=manager.name,
         selection=_Selector(view, limits).read(args.get("fields"), manager),
-        where=parse_filters(args.get("filters"), manager, view, limits.filters),
-        order=_order(args.get("order_by"), manager, view, limits),
+        where=_first(args.get("first_per"), where, order, manager, view, limits),
+        order=order,
         limit=limit,
-        offset=_count(args.get("offset"), "offset", least=0, default=0),
+        offset=count_of(args.get("offset"), "offset", least=0, default=0),
         max_bytes=max_bytes,
         nested_rows=limits.nested_rows,
     )
 
 
-def find_manager(name: Any, view: ManagerView, argument: str = "manager") -> ManagerInfo:
-    """The visible manager of that name; ``track`` finds ``TrackManager`` if nothing else is as near."""
-    if not isinstance(name, str):
-        raise ToolError("invalid_argument", f"{argument} must be a manager's name, got {shown(name)}")
-    found = view.get(name)
-    if found is not None:
-        return found
-    names = [manager.name for manager in view]
-    match = match_name(name, names) or match_name(f"{name}Manager", names)
-    found = view.get(match) if match is not None else None
-    if found is None:
-        raise ToolError("unknown_manager", f"there is no manager {shown(name)}", allowed=nearest(name, names))
-    return found
-
-
-def managers_of(plan: QueryPlan, view: ManagerView) -> frozenset[str]:
-    """Every manager that the plan selects from or filters through, by name."""
-    found: set[str] = set()
-
-    def target(name: str, relation: str) -> str:
-        info = view.get(name)
-        return next(item.target for item in (info.relations if info is not None else ()) if item.name == relation)
-
-    def select(name: str, selection: Selection) -> None:
-        found.add(name)
-        for inner in selection.relations:
-            select(target(name, inner.name), inner.selection)
-
-    def restrict(name: str, where: Where) -> None:
-        found.add(name)
-        match where:
-            case And(parts) | Or(parts):
-                for part in parts:
-                    restrict(name, part)
-            case Not(part):
-                restrict(name, part)
-            case Related(relation, part):
-                restrict(target(name, relation), part)
-            case Condition(path):
-                for hop in path[:-1]:
-                    name = target(name, hop)
-                    found.add(name)
-
-    select(plan.manager, plan.selection)
-    restrict(plan.manager, plan.where)
-    return frozenset(found)
-
-
-def _count(value: Any, name: str, *, least: int, default: int) -> int:
+def count_of(value: Any, name: str, *, least: int, default: int) -> int:
+    """Read a ``limit`` or an ``offset``."""
     if value is None:
         return default
     if isinstance(value, float) and value.is_integer():
@@ -205,7 +155,7 @@ class _Selector:
         if last == "*":
             self._all(node)
             return
-        name = match_name(last, [item.name for item in node.manager.fields])
+        name = match_field(last, node.manager)
         if name is not None:
             self._add(node, name)
         elif match_name(last, [item.name for item in node.manager.relations]) is not None:
@@ -232,7 +182,7 @@ class _Selector:
             depth += 1
             if depth > self._limits.depth:
                 raise ToolError("too_large", f"fields go through more than {self._limits.depth} relations")
-            relation, target = _relation(segment, node.manager, self._view)
+            relation, target = find_relation(segment, node.manager, self._view)
             if relation.name not in node.relations:
                 self._relations += 1
                 if self._relations > self._limits.relations:
@@ -240,19 +190,6 @@ class _Selector:
                 node.relations[relation.name] = _Node(target)
             node = node.relations[relation.name]
         return node, depth
-
-
-def _relation(name: str, manager: ManagerInfo, view: ManagerView) -> tuple[RelationInfo, ManagerInfo]:
-    relations = {relation.name: relation for relation in manager.relations}
-    match = match_name(name, relations)
-    target = view.get(relations[match].target) if match is not None else None
-    if match is None or target is None:
-        raise ToolError(
-            "unknown_relation",
-            f"{manager.name} has no relation {shown(name)}",
-            allowed=nearest(name, relations),
-        )
-    return relations[match], target
 
 
 def _names(manager: ManagerInfo) -> list[str]:
@@ -270,55 +207,19 @@ def _freeze(node: _Node, list_rows: int) -> Selection:
     )
 
 
-# --- order ------------------------------------------------------------------------------------------------------
+# --- one row of each ----------------------------------------------------------------------------------------------
 
 
-def _order(value: Any, manager: ManagerInfo, view: ManagerView, limits: PlanLimits) -> tuple[Order, ...]:
-    if value is None:
-        return ()
-    terms = [value] if isinstance(value, str) else value
-    if not isinstance(terms, list | tuple):
-        raise ToolError("invalid_argument", f'order_by must be a list such as ["-price"], got {shown(value)}')
-    if len(terms) > limits.order:
-        raise ToolError("too_large", f"order_by holds more than {limits.order} terms")
-    found: dict[Path, Order] = {}
-    for term in terms:
-        if not isinstance(term, str):
-            raise ToolError("invalid_argument", f'order_by: {shown(term)} is not a field such as "name" or "-price"')
-        descending = term.startswith("-")
-        path = _order_path(term.removeprefix("-"), manager, view, limits)
-        found.setdefault(path, Order(path, descending))
-    return tuple(found.values())
-
-
-def _order_path(text: str, manager: ManagerInfo, view: ManagerView, limits: PlanLimits) -> Path:
-    *hops, last = split_path(text, "order_by")
-    if len(hops) > limits.depth:
-        raise ToolError("too_large", f"order_by goes through more than {limits.depth} relations")
-    path: list[str] = []
-    for hop in hops:
-        relation, target = _relation(hop, manager, view)
-        if relation.many:
-            raise ToolError(
-                "invalid_argument",
-                f"order_by {shown(text)}: {relation.name!r} of {manager.name} holds many rows, so it gives no order",
-                allowed=_sortable(manager),
-            )
-        path.append(relation.name)
-        manager = target
-    fields = {item.name: item for item in manager.fields}
-    name = match_name(last, fields)
-    if name is None:
+def _first(
+    value: Any, where: And, order: tuple[Order, ...], manager: ManagerInfo, view: ManagerView, limits: PlanLimits
+) -> And:
+    """Of the rows that ``where`` lets through, the first in order for each value of ``first_per``."""
+    if value is None or value == [] or value == ():
+        return where
+    if not order:
         raise ToolError(
-            "unknown_field",
-            f"order_by: {manager.name} has no field {shown(last)}",
-            allowed=nearest(last, _sortable(manager)),
+            "invalid_argument",
+            'first_per keeps the first row of each: order_by must say which, such as ["-date"] (the latest)',
         )
-    if name not in _sortable(manager):
-        raise ToolError("invalid_argument", f"order_by: {name!r} cannot be sorted by", allowed=_sortable(manager))
-    return (*path, name)
-
-
-def _sortable(manager: ManagerInfo) -> list[str]:
-    """Fields that have an order: stored, and no JSON or binary."""
-    return [info.name for info in manager.fields if not info.computed and info.type not in ("json", "binary")]
+    per = read_keys(value, manager, view, depth=limits.depth, most=limits.order, what="first_per")
+    return And((First(per, order, where),))

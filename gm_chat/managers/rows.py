@@ -11,25 +11,51 @@ from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from django.db import models
-from django.db.models import Case, DecimalField, Exists, F, OuterRef, Q, Value, When
-from django.db.models.functions import Cast
+from django.db import connections, models
+from django.db.models import Case, DecimalField, Exists, ExpressionWrapper, F, OuterRef, Q, Value, When, Window
+from django.db.models.expressions import OrderBy
+from django.db.models.functions import (
+    Cast,
+    ExtractDay,
+    ExtractMonth,
+    ExtractYear,
+    Rank,
+    RowNumber,
+    TruncDate,
+)
+from django.db.models.lookups import IsNull
 
-from gm_chat.managers.api import And, Condition, FieldInfo, Not, Or, Order, Related, Where
+from gm_chat.managers.api import (
+    And,
+    Condition,
+    FieldInfo,
+    FieldReference,
+    FieldType,
+    First,
+    Not,
+    Or,
+    Order,
+    Path,
+    Related,
+    Where,
+)
+from gm_chat.managers.functions import RowIn, Shifted, part_of, require_time_zones
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from django.db.models.expressions import OrderBy
     from django.db.models.sql import Query
 
     from gm_chat.managers.binding import Binding, RelationBinding
     from gm_chat.plugin import Actor
 
-__all__ = ["Link", "Scope", "link_of", "pk_names"]
+__all__ = ["Link", "Outer", "Scope", "link_of", "pk_names", "sorted_keys"]
 
 NOTHING: Final = Q(pk__in=[])
 EVERYTHING: Final = ~Q(pk__in=[])
+_EXTRACT: Final[Mapping[str, Any]] = {"year": ExtractYear, "month": ExtractMonth, "day": ExtractDay}
+_FIRST: Final = "gm_chat_first"
+_DATES: Final[Mapping[str, Any]] = {"date": models.DateField(), "datetime": models.DateTimeField()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +112,26 @@ def pk_names(model: type[models.Model]) -> list[str]:
     return [column.attname for column in model._meta.pk_fields]
 
 
+def sorted_keys(rows: models.QuerySet[Any], order: Sequence[OrderBy | str]) -> models.QuerySet[Any]:
+    """The primary keys of ``rows`` in the order of :meth:`Scope.order`, for use as a subselect.
+
+    Of a subselect Django resolves the order last, when the tables of a mask in it can no longer be told from those
+    around it: "is there a visible row of this key" would become "is there a visible row". An alias is resolved at once.
+    """
+    terms = {f"gm_chat_order_{number}": term for number, term in enumerate(order) if not isinstance(term, str)}
+    rows = rows.alias(**{name: term.expression for name, term in terms.items()})
+    sorts = [OrderBy(F(name), descending=term.descending, nulls_last=term.nulls_last) for name, term in terms.items()]
+    return rows.order_by(*sorts, *(term for term in order if isinstance(term, str))).values("pk")
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """The row that a whole condition is about, seen from a subselect of a subselect of it, ``level`` deep."""
+
+    manager: str
+    level: int
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """All managers of a source as one actor sees them, for the time of one call."""
@@ -135,46 +181,98 @@ class Scope:
             raise TypeError(f"{binding.info.name}.visible_to returned a {kind}; it must return its queryset, filtered")
         if _is_plain(rows.query):
             return rows.order_by()
-        keys = rows.values("pk") if rows.query.is_sliced else rows.order_by().values("pk")
+        keys: Any = rows.values("pk") if rows.query.is_sliced else rows.order_by().values("pk")
+        features: Any = connections[rows.db].features
+        if rows.query.is_sliced and not features.allow_sliced_subqueries_with_in:
+            keys = list(keys.values_list("pk", flat=True))  # MariaDB
         return model._base_manager.using(rows.db).filter(pk__in=keys)
 
     # --- conditions ---------------------------------------------------------------------------------------------
 
-    def condition(self, where: Where, manager: str) -> Q:
-        """Compile a condition over the manager's rows."""
+    def condition(self, where: Where, manager: str, outer: Outer | None = None) -> Q:
+        """Compile a condition over the manager's rows; ``outer`` is the row that all of it is about, if not that."""
         match where:
             case And(parts):
-                return reduce(and_, (self.condition(part, manager) for part in parts), Q())
+                return reduce(and_, (self.condition(part, manager, outer) for part in parts), Q())
             case Or(parts):
-                return reduce(or_, (self._never_empty(part, manager) for part in parts), NOTHING if not parts else Q())
+                return reduce(
+                    or_, (self._never_empty(part, manager, outer) for part in parts), NOTHING if not parts else Q()
+                )
             case Not(part):
-                return ~self._never_empty(part, manager)
+                return ~self._never_empty(part, manager, outer)
             case Related(relation, part):
-                return self._related(self.bindings[manager].relations[relation], part, manager)
+                return self._related(self.bindings[manager].relations[relation], part, manager, outer)
+            case First():
+                return self._first(where, manager)
             case Condition(path, lookup, value):
                 if len(path) > 1:
-                    return self.condition(Related(path[0], Condition(path[1:], lookup, value)), manager)
-                return self._leaf(path[0], lookup, value, manager)
+                    return self.condition(Related(path[0], Condition(path[1:], lookup, value)), manager, outer)
+                return self._leaf(path[0], lookup, value, manager, outer)
         assert_never(where)
 
-    def _never_empty(self, where: Where, manager: str) -> Q:
+    def _never_empty(self, where: Where, manager: str, outer: Outer | None) -> Q:
         """An empty ``Q`` vanishes under ``|`` and ``~``, where it should mean "true"."""
-        return self.condition(where, manager) or EVERYTHING
+        return self.condition(where, manager, outer) or EVERYTHING
 
-    def _leaf(self, name: str, lookup: str, value: Any, manager: str) -> Q:
+    def _first(self, first: First, manager: str) -> Q:
+        rows = self.rows(manager)
+        if first.where.parts:
+            rows = rows.filter(self.condition(first.where, manager))
+        if any(key.part for key in first.per):
+            require_time_zones(connections[rows.db])
+        window = Window(
+            Rank() if first.ties else RowNumber(),
+            partition_by=[part_of(self.value(key.path, manager), key.part) for key in first.per] or None,
+            order_by=self.order(first.order, manager)[: len(first.order) if first.ties else None],
+        )
+        keys = pk_names(rows.model)
+        found = rows.annotate(**{_FIRST: window}).filter(**{_FIRST: 1}).values(*keys)
+        return Q(pk__in=found) if len(keys) == 1 else Q(RowIn([F(key) for key in keys], found))
+
+    def _leaf(self, name: str, lookup: str, value: Any, manager: str, outer: Outer | None) -> Q:
         column = self.bindings[manager].columns[name]
+        lookup = lookup.replace("weekday", "iso_week_day")
+        if isinstance(value, FieldReference):
+            return self._compared(column, self.fields(manager)[name].type, lookup, value, manager, outer)
         if self.fields(manager)[name].type == "decimal" and lookup != "isnull":
             # As a bare value it would be rounded to the column's places: 0.995 would match 1.00.
             wrap = DecimalField()
             value = [Value(item, wrap) for item in value] if isinstance(value, tuple) else Value(value, wrap)
         return Q(**{f"{column}__{lookup}": value})
 
-    def _related(self, relation: RelationBinding, part: Where, manager: str) -> Q:
+    def _compared(
+        self, column: str, kind: FieldType, lookup: str, reference: FieldReference, manager: str, outer: Outer | None
+    ) -> Q:
+        """Two fields. A comparison with null does not hold, so that its negation does, as everywhere."""
+        other: Any
+        if reference.outer and outer is not None:
+            other = self.bindings[outer.manager].columns[reference.path[0]]
+            for _ in range(outer.level):
+                other = OuterRef(other)
+            if reference.type in _DATES:  # functions of dates look at the type before the name is resolved
+                other = ExpressionWrapper(other, output_field=_DATES[reference.type])
+        else:
+            other = self.value(reference.path, manager)
+        known = Q(IsNull(other, rhs=False))
+        if reference.plus is not None:
+            other = Shifted(other, *reference.plus, of=reference.type)
+        if reference.part is not None:
+            other = _EXTRACT[reference.part](other)
+        elif kind == "datetime" and reference.type == "date":
+            lookup = f"date__{lookup}"
+        elif kind == "date" and reference.type == "datetime":
+            other = TruncDate(other)
+        return Q(**{f"{column}__{lookup}": other}) & known
+
+    def _related(self, relation: RelationBinding, part: Where, manager: str, outer: Outer | None) -> Q:
         model = self.bindings[manager].model
-        rows = self.rows(relation.target).filter(self.condition(part, relation.target))
-        if relation.kind == "to_one" and model._meta.get_field(relation.query_name).concrete:
+        direct = relation.kind == "to_one" and model._meta.get_field(relation.query_name).concrete
+        link = None if direct else link_of(model, relation.query_name)
+        levels = (outer.level if outer else 0) + (2 if link is not None and link.prefix else 1)
+        within = Outer(outer.manager if outer else manager, levels)
+        rows = self.rows(relation.target).filter(self.condition(part, relation.target, within))
+        if link is None:
             return Q(**{f"{relation.query_name}__in": rows})
-        link = link_of(model, relation.query_name)
         keys = (
             self.linked(link, relation, rows)
             .filter(**{f"{link.column}__isnull": False})
@@ -190,20 +288,28 @@ class Scope:
         return [*compiled, *pk_names(self.bindings[manager].model)]
 
     def _term(self, term: Order, manager: str) -> OrderBy:
-        binding, path, masks = self.bindings[manager], "", []
-        for hop in term.path[:-1]:
-            relation = binding.relations[hop]
-            path += f"{relation.query_name}__"
-            if self.is_restricted(relation.target):
-                masks.append(self.is_visible(relation.target, path.removesuffix("__")))
-            binding = self.bindings[relation.target]
-        name = term.path[-1]
-        value: F | Case = F(path + binding.columns[name])
-        if masks:  # the order must not betray what the row itself does not show
-            value = Case(When(reduce(and_, (Q(mask) for mask in masks)), then=value))
-        nulls_last = True if path or self.fields(binding.info.name)[name].nullable else None
+        info = self._field_of(term.path, manager)
+        value = self.value(term.path, manager)
+        nulls_last = True if len(term.path) > 1 or info.nullable else None
         ordered: OrderBy = value.desc(nulls_last=nulls_last) if term.descending else value.asc(nulls_last=nulls_last)
         return ordered
+
+    def _field_of(self, path: Path, manager: str) -> FieldInfo:
+        for hop in path[:-1]:
+            manager = self.bindings[manager].relations[hop].target
+        return self.fields(manager)[path[-1]]
+
+    def value(self, path: Path, manager: str) -> F | Case:
+        """A field through to-one relations, null behind a hidden row: nothing computed from it may betray it."""
+        binding, prefix, masks = self.bindings[manager], "", []
+        for hop in path[:-1]:
+            relation = binding.relations[hop]
+            prefix += f"{relation.query_name}__"
+            if self.is_restricted(relation.target):
+                masks.append(self.is_visible(relation.target, prefix.removesuffix("__")))
+            binding = self.bindings[relation.target]
+        value = F(prefix + binding.columns[path[-1]])
+        return Case(When(reduce(and_, (Q(mask) for mask in masks)), then=value)) if masks else value
 
 
 def _is_plain(query: Query) -> bool:

@@ -214,9 +214,7 @@ class _Builder:
             "range": self._list(scalar),
             "isnull": graphql.GraphQLBoolean,
             "date": self._scalars["date"],
-            "year": graphql.GraphQLInt,
-            "month": graphql.GraphQLInt,
-            "day": graphql.GraphQLInt,
+            **dict.fromkeys(("year", "quarter", "month", "day", "weekday", "hour"), graphql.GraphQLInt),
         }
         fields = {name: graphql.GraphQLInputField(special.get(name, scalar)) for name in LOOKUPS[kind]}
         return graphql.GraphQLInputObjectType(f"{_SCALARS[kind][0]}Lookups", fields)

@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gm_chat.managers.api import Visibility
+from gm_chat.plugin import AggregatingSource, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from gm_chat.managers.api import ManagerView, ManagerVisibility, MutationCall, QueryPage, QueryPlan
     from gm_chat.managers.index import SchemaIndex
+    from gm_chat.managers.measures import AggregatePage, AggregatePlan
     from gm_chat.plugin import Actor, ManagerSource
 
 __all__ = ["DataService"]
@@ -52,6 +54,13 @@ class DataService:
     async def query(self, plan: QueryPlan, actor: Actor, *, deadline: float | None) -> QueryPage:
         """Run a plan on its manager's source."""
         return await self._owner[plan.manager].execute(plan, actor, deadline=deadline)
+
+    async def aggregate(self, plan: AggregatePlan, actor: Actor, *, deadline: float | None) -> AggregatePage:
+        """Run a plan on its manager's source, if that can aggregate."""
+        source = self._owner[plan.manager]
+        if not isinstance(source, AggregatingSource):
+            raise ToolError("unsupported", f"{plan.manager} cannot be aggregated; read its rows with query")
+        return await source.aggregate(plan, actor, deadline=deadline)
 
     async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
         """Run a mutation on its manager's source."""

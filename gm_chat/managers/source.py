@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gm_chat.managers import registry
+from gm_chat.managers.aggregation import execute_aggregate
 from gm_chat.managers.executor import execute_plan
 from gm_chat.managers.mutations import execute_mutation
 from gm_chat.managers.visibility import Rights, may_run
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from gm_chat.managers.api import ManagerInfo, MutationCall, QueryPage, QueryPlan, Visibility
     from gm_chat.managers.binding import Binding
+    from gm_chat.managers.measures import AggregatePage, AggregatePlan
     from gm_chat.plugin import Actor
 
 __all__ = ["DjangoModelSource"]
@@ -56,6 +58,10 @@ class DjangoModelSource:
     async def execute(self, plan: QueryPlan, actor: Actor, *, deadline: float | None) -> QueryPage:
         """Run a plan; see :func:`~gm_chat.managers.executor.execute_plan`."""
         return await run_db(execute_plan, plan, self.bindings, actor, deadline=deadline)
+
+    async def aggregate(self, plan: AggregatePlan, actor: Actor, *, deadline: float | None) -> AggregatePage:
+        """Run a plan; see :func:`~gm_chat.managers.aggregation.execute_aggregate`."""
+        return await run_db(execute_aggregate, plan, self.bindings, actor, deadline=deadline)
 
     async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
         """Check the actor's permission as it is now, then run the call."""

@@ -14,7 +14,7 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from gm_chat.models import ChatMessage, ChatPendingConfirmation, ChatTurn
-from gm_chat.persistence.database import chat_database, transact
+from gm_chat.persistence.database import transact
 from gm_chat.persistence.prepared import insert, update
 from gm_chat.persistence.rows import message_values, pack_input, pack_progress, pack_usage, stored_time
 from gm_chat.persistence.segments import add_segments, row_part, stored_events
@@ -45,7 +45,7 @@ def close_turn(turn: ClosedTurn, *, shown: int | None = 0, question_id: int | No
 
 
 def _shown(turn: ClosedTurn) -> int:
-    return stored_events(chat_database(), turn.turn_id)
+    return transact(partial(stored_events, turn_id=turn.turn_id))  # it begins anew where the connection was lost
 
 
 def _close(alias: str, *, turn: ClosedTurn, shown: int, question_id: int | None) -> bool:

@@ -116,7 +116,8 @@ class DjangoTurnStore:
         pulse = await run_db_apart(self._unless_tables_are_missing, work)
         if pulse is None:
             return Pulse()
-        self._shown[turn_id] = len(events)
+        if turn_id in self._shown:  # else the turn, cancelled, did not wait for this pulse to be closed
+            self._shown[turn_id] = len(events)
         return pulse
 
     async def close_turn(self, turn: ClosedTurn) -> None:

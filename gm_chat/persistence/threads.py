@@ -161,7 +161,8 @@ class _Pool:
                 if self._jobs or idle < IDLE_SECONDS:
                     self._wait(seconds if self._jobs else IDLE_SECONDS - idle)
                     continue
-            _tend_connections(idle=True)
+            with suppress(Exception):  # whatever a driver raises, nobody would start this thread again
+                _tend_connections(idle=True)
             with self._changed:
                 if not self._jobs:
                     self._wait(None)

@@ -33,7 +33,7 @@ from gm_chat.plugin.context import Actor, ToolContext, Transport, TurnContext, T
 from gm_chat.plugin.decisions import Action, Decision, Verdict
 from gm_chat.plugin.errors import PluginConfigurationError, PluginError, ToolError
 from gm_chat.plugin.markers import CONTRACT_VERSION, hookimpl, hookspec
-from gm_chat.plugin.protocols import AuditSink, ManagerSource, PermissionCheck, RateLimitStore
+from gm_chat.plugin.protocols import AggregatingSource, AuditSink, ManagerSource, PermissionCheck, RateLimitStore
 from gm_chat.plugin.specs import (
     CatalogSpec,
     CheckResult,
@@ -49,6 +49,7 @@ __all__ = [
     "CONTRACT_VERSION",
     "Action",
     "Actor",
+    "AggregatingSource",
     "AuditSink",
     "CatalogSpec",
     "CheckResult",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         QueryPlan,
         Visibility,
     )
+    from gm_chat.managers.measures import AggregatePage, AggregatePlan
     from gm_chat.plugin.context import Actor
     from gm_chat.plugin.decisions import Action, Decision
 
@@ -45,6 +46,15 @@ class ManagerSource(Protocol):
 
     async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
         """Run one mutation, atomically, under the actor's rights; return what was written."""
+        ...
+
+
+@runtime_checkable
+class AggregatingSource(ManagerSource, Protocol):
+    """A manager source that can also compute; the others' managers are only read."""
+
+    async def aggregate(self, plan: AggregatePlan, actor: Actor, *, deadline: float | None) -> AggregatePage:
+        """Run a validated computation under the actor's rights before ``deadline`` (``time.monotonic()``)."""
         ...
 
 

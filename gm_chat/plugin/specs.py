@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 if TYPE_CHECKING:
     from gm_chat.plugin.context import ToolContext
     from gm_chat.plugin.protocols import RateLimitStore
-    from gm_chat.providers.base import Capability, Provider, ToolDefinition
+    from gm_chat.providers.base import Capability, CheckWarning, Provider, ToolDefinition
 
 TOOL_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 """What the strictest provider accepts as a tool's name."""
@@ -28,14 +28,14 @@ class ProviderSpec:
     which the vendor's SDK may be imported. Each turn builds its own, in a thread as long as that takes time.
     ``check(config)`` raises ``ImportError`` when the SDK is missing (check E003, with ``required_extra`` in the hint),
     ``ValueError`` when it cannot work as it is configured (E002), and anything else when it is unusable otherwise
-    (E004).
+    (E004). It returns warnings of what may not work.
     """
 
     name: str
     build: Callable[[Mapping[str, Any] | None], Provider]
     capabilities: frozenset[Capability] = frozenset()
     required_extra: str | None = None
-    check: Callable[[Mapping[str, Any] | None], None] | None = None
+    check: Callable[[Mapping[str, Any] | None], Sequence[CheckWarning] | None] | None = None
 
     def __post_init__(self) -> None:
         _check(self, "name", "text", holds=isinstance(self.name, str))

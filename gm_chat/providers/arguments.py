@@ -46,7 +46,7 @@ def decode_arguments(raw: object, *, cut: bool = False) -> tuple[Mapping[str, An
 def strict_json(text: str) -> Any:
     """Return the value that ``text`` is; raise ``ValueError`` for what is not JSON, NaN and doubled keys included."""
     try:
-        return json.loads(text, parse_constant=refuse_constant, parse_float=finite, object_pairs_hook=_object)
+        return _STRICT.decode(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -61,12 +61,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Read NaN or Infinity, for the ``parse_constant`` of :func:`json.loads`: raise ``ValueError``."""
+    """Read NaN or Infinity, for the ``parse_constant`` of a ``JSONDecoder``: raise ``ValueError``."""
     raise ValueError(f"{name} is not a JSON value")
 
 
 def finite(digits: str) -> float:
-    """Read a number, for the ``parse_float`` of :func:`json.loads`; raise ``ValueError`` for one that overflows."""
+    """Read a number, for the ``parse_float`` of a ``JSONDecoder``; raise ``ValueError`` for one that overflows."""
     number = float(digits)
     if math.isinf(number):
         raise ValueError(f"{digits[:80]} is too large a number")
@@ -76,3 +76,6 @@ def finite(digits: str) -> float:
 def _not_an_object(value: object) -> str:
     kind = {str: "a string", list: "an array", bool: "a boolean"}.get(type(value), "a number")
     return f"not a JSON object: the arguments are {kind}; the call was not run, send them as one JSON object"
+
+
+_STRICT: Final = json.JSONDecoder(parse_constant=refuse_constant, parse_float=finite, object_pairs_hook=_object)

@@ -23,7 +23,7 @@ The host tries a call again, before its first event, if the error's ``retryable`
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, Protocol, Self, runtime_checkable
 
@@ -33,6 +33,7 @@ __all__ = [
     "CallOptions",
     "Capability",
     "ChatEvent",
+    "CheckWarning",
     "DoneEvent",
     "FinishReason",
     "Message",
@@ -206,6 +207,15 @@ class Provider(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckWarning:
+    """What ``manage.py check`` warns of under ``id``, as it may be right elsewhere. ``hint`` holds the line to type."""
+
+    id: str
+    message: str
+    hint: str
+
+
 class SecretMapping(Mapping[str, Any]):
     """A read-only copy of a configuration whose ``repr`` gives nothing away.
 
@@ -281,8 +291,11 @@ class BaseLLMProvider:
         return self._provider_config
 
     @classmethod
-    def check_configuration(cls, config: Mapping[str, Any] | None = None) -> None:
-        """Raise if ``config`` (default: the chat's) cannot work: ``ImportError`` for the SDK, ``ValueError`` else."""
+    def check_configuration(cls, config: Mapping[str, Any] | None = None) -> Sequence[CheckWarning] | None:
+        """Raise if ``config`` (default: the chat's) cannot work: ``ImportError`` for the SDK, ``ValueError`` else.
+
+        Return warnings of what may not: the check runs on machines, too, that build the project and never call anyone.
+        """
 
     def complete(
         self,

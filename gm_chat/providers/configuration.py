@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, get_args
 from urllib.parse import urlsplit
 
+from gm_chat.providers.base import CheckWarning
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
@@ -73,17 +75,22 @@ class ProviderConfig:
         cls.check(given)
         return cls(**given)
 
-    def check_key(self, *variables: str, own_server: str | None = None) -> None:
-        """Raise ``ValueError`` with the line to type if there is no key: neither here nor in the SDK's ``variables``.
+    def missing_key(self, *variables: str, own_server: str | None = None) -> list[CheckWarning]:
+        """Return a warning if there is no key: neither here nor in those of the SDK's ``variables`` that are set here.
 
-        A server of one's own, which ``base_url`` or the variable ``own_server`` names, may want none.
+        The process that calls the service may have one. A server of one's own, which ``base_url`` or the variable
+        ``own_server`` names, may want none.
         """
         if self.api_key or self.base_url or any(map(os.environ.get, [*variables, *filter(None, [own_server])])):
-            return
-        raise ValueError(
-            f"there is no key. Type: export {variables[0]}=... (or set provider_config['api_key']); for a server of "
-            "your own that wants none, set provider_config['base_url']"
-        )
+            return []
+        return [
+            CheckWarning(
+                id="gm_chat.W012",
+                message="there is no key, neither in provider_config['api_key'] nor in this process's environment.",
+                hint=f"Where the chat runs, type: export {variables[0]}=... For a server of your own that wants none, "
+                "set provider_config['base_url'].",
+            )
+        ]
 
     @classmethod
     def check_base_url(cls, url: object) -> None:

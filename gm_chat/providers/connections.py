@@ -7,9 +7,14 @@ to send it once more. The same end of a connection that was opened for the reque
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["ConnectionWatch", "went_stale"]
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+__all__ = ["ConnectionWatch", "retry_stale", "went_stale"]
+
+Response = TypeVar("Response")
 
 
 class ConnectionWatch:
@@ -22,6 +27,16 @@ class ConnectionWatch:
         """Called by httpcore with each event of the request."""
         if event.startswith("connection.connect_"):
             self.opened = True
+
+
+async def retry_stale(send: Callable[[], Awaitable[Response]], *lost: type[Exception]) -> Response:
+    """Send a request; once more if the connection that was kept from an earlier one :func:`went_stale`."""
+    try:
+        return await send()
+    except Exception as error:
+        if not went_stale(error, *lost):
+            raise
+    return await send()
 
 
 def went_stale(error: Exception, *lost: type[Exception]) -> bool:

@@ -6,12 +6,28 @@ the models have no form, and building a model for each chunk costs many times wh
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
+from gm_chat.providers.arguments import finite, refuse_constant
 from gm_chat.providers.base import ProviderMalformedError
 
-__all__ = ["array_of", "count_of", "is_count", "object_of", "text_of"]
+__all__ = ["array_of", "count_of", "is_count", "object_of", "text_of", "value_of"]
+
+# One for all: json.loads() makes a new one for each call that asks for more than the default.
+_DECODER: Final = json.JSONDecoder(parse_constant=refuse_constant, parse_float=finite)
+
+
+def value_of(data: bytes) -> Any:
+    """Return the value that a whole piece of JSON is. Raise :class:`ProviderMalformedError` for anything else.
+
+    What is not JSON: NaN and Infinity, numbers that overflow to it, wrong UTF-8, and nesting that has no end.
+    """
+    try:
+        return _DECODER.decode(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise ProviderMalformedError(f"the stream holds what is not JSON ({error}): {data[:80]!r}") from error
 
 
 def object_of(value: object, what: str) -> Mapping[str, Any]:

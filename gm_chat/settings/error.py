@@ -49,10 +49,10 @@ class ChatConfigurationError(ValueError):
         )
 
     @classmethod
-    def unknown_fallback_profile(cls, name: str, hint: str) -> Self:
+    def unknown_fallback_profile(cls, hint: str) -> Self:
         """``fallback_profile`` names no entry of ``provider_profiles``."""
         return cls(
-            f"The chat setting 'fallback_profile' is {name!r}, which 'provider_profiles' does not define. {hint}"
+            f"The chat setting 'fallback_profile' names a profile that 'provider_profiles' does not define. {hint}"
         )
 
     @classmethod

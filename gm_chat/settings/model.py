@@ -261,6 +261,7 @@ class ChatSettings(Section):
     max_mutations_per_message: int = 8
     max_total_rounds_per_message: int | None = None
     tool_strategy: Literal["discovery", "direct"] = "discovery"
+    disabled_tools: Names = ()
     recover_missing_tool_calls: bool = False
     system_prompt: str = ""
     max_recent_messages: PositiveInt = 20
@@ -296,7 +297,7 @@ class ChatSettings(Section):
     def _fallback_is_a_profile(self) -> Self:
         if self.fallback_profile is not None and self.fallback_profile not in self.provider_profiles:
             raise ChatConfigurationError.unknown_fallback_profile(
-                self.fallback_profile, suggestion(self.fallback_profile, self.provider_profiles)
+                suggestion(self.fallback_profile, self.provider_profiles)
             )
         return self
 

@@ -16,9 +16,12 @@ __all__ = ["checked", "flag", "text"]
 MAX_TEXT: Final = 2_000
 
 
-def checked(args: Any, definition: ToolDefinition) -> Mapping[str, Any]:
-    """The arguments, if they are an object with no key that the tool does not know and none missing."""
-    known = list(definition.input_schema["properties"])
+def checked(args: Any, definition: ToolDefinition, *, also: tuple[str, ...] = ()) -> Mapping[str, Any]:
+    """The arguments, if they are an object with no key that the tool does not know and none missing.
+
+    ``also`` are keys that the tool takes without advertising them.
+    """
+    known = [*definition.input_schema["properties"], *also]
     tool = definition.name
     if not isinstance(args, Mapping):
         raise ToolError("invalid_argument", f"{tool} takes an object of arguments, got {shown(args)}", allowed=known)

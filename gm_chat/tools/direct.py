@@ -1,4 +1,4 @@
-"""The ``direct`` tool strategy: beside the five tools, one ``query_<Manager>`` for each visible manager."""
+"""The ``direct`` tool strategy: beside the others, one ``query_<Manager>`` for each visible manager."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.encoding import jsonable
 from gm_chat.managers.filters import filter_names
-from gm_chat.managers.plan import find_manager
+from gm_chat.managers.resolve import find_manager
 from gm_chat.plugin import ToolContext, ToolDefinition, ToolError, ToolSpec
 from gm_chat.tools.arguments import checked, flag, text
 

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from gm_chat.managers.api import And, Condition, Not, Or, Related
+from gm_chat.managers.api import And, Condition, First, Not, Or, Related
 from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ def _text_filters(where: Where, manager: str, view: ManagerView, path: Path = ()
                 owner = owner and _target(owner, hop, view)
             if owner is not None and _is_free_text(owner, name, view):
                 yield _TextFilter(where, (*path, *where.path))
+        case First():
+            yield from _text_filters(where.where, manager, view, path)
         case Condition() | Not():
             return
         case _:
@@ -117,6 +119,10 @@ def _with(where: Where, condition: Condition, part: str) -> Where:
             return Or(tuple(_with(item, condition, part) for item in parts))
         case Related(relation, inner):
             return Related(relation, _with(inner, condition, part))
+        case First():
+            within = _with(where.where, condition, part)
+            assert isinstance(within, And)  # noqa: S101 (as above)
+            return dataclasses.replace(where, where=within)
         case Not():
             return where
         case _:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from gm_chat.managers.plan import build_plan, managers_of
+from gm_chat.managers.plan import build_plan
+from gm_chat.managers.reach import managers_of
 from gm_chat.plugin import ToolContext, ToolDefinition, ToolSpec
 from gm_chat.tools.arguments import checked
 from gm_chat.tools.near import similar_rows
@@ -25,25 +26,29 @@ CUT_NOTE: Final = "These nested lists show only their first rows; query the rela
 
 def query_properties() -> dict[str, Any]:
     """The JSON Schema of everything but ``manager``; paths are text and nesting is unrolled two deep."""
-    inner = {"type": "array", "items": {"type": "string"}, "minItems": 1}
-    nested = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": inner}
+    nested = {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}}
     return {
         "fields": {
             "type": "array",
             "minItems": 1,
             "items": {"anyOf": [{"type": "string"}, nested]},
-            "description": 'names, "relation__field" paths, "*" for all own fields, or {"relation": ["field"]} '
-            "for a list",
+            "description": 'names, "relation__field" paths, "*" for all own fields, {"relation": ["field"]} for a list',
         },
         "filters": {
             "type": "object",
-            "description": 'all must hold: {"name__icontains": "bolt", "supplier__name__icontains": "acme"}; lookups: '
-            "icontains gt gte lt lte in isnull; combine with and, or, not; leave out to get all rows",
+            "description": 'all must hold: {"name__icontains": "bolt", "supplier__name__icontains": "acme", '
+            '"date": "last 30 days", "paid__gt": {"field": "due"}}; lookups: icontains gt gte lt lte in isnull '
+            "weekday; also and, or, not",
         },
         "order_by": {
             "type": "array",
             "items": {"type": "string"},
-            "description": '["-price"] is highest first',
+            "description": '["-price"]: highest first',
+        },
+        "first_per": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": '["part"]: only the first row of each, by order_by',
         },
         "limit": {"type": "integer", "minimum": 1},
         "offset": {"type": "integer", "minimum": 0},
@@ -52,8 +57,8 @@ def query_properties() -> dict[str, Any]:
 
 _QUERY = ToolDefinition(
     "query",
-    "Read data: rows of one manager, with fields of related managers. Use it to answer questions with facts. "
-    "total_count in the result is the number of all matching rows.",
+    "Read data: rows of one manager, with fields of related managers. total_count in the result is the number of all "
+    "matching rows.",
     {
         "type": "object",
         "properties": {

@@ -65,8 +65,9 @@ class Frames:
 
     def close(self) -> None:
         """Leave the turn. Django calls this in a thread, when the response is over."""
-        if self._loop is not None and not self._loop.is_closed():
-            asyncio.run_coroutine_threadsafe(self._aclose(), self._loop)
+        loop = self._loop  # the loop's own thread may set it to None at any time
+        if loop is not None and not loop.is_closed():
+            asyncio.run_coroutine_threadsafe(self._aclose(), loop)
 
     def _started(self) -> asyncio.Task[None]:
         if self._reader is None:

@@ -100,11 +100,12 @@ class Runtime:
         return await build_provider(self.settings, self.host, context, self.builds)
 
     async def tools_for(self, context: TurnContext) -> Sequence[ToolSpec]:
-        """The core's tools first, then the direct ones, then the plugins'; what plugins filter out is gone."""
+        """The core's tools, the plugins', the direct ones; what is disabled and what plugins filter out is gone."""
         tools = list(self.host.tools)
         if self.settings.tool_strategy == "direct":
             view = await self.managers.view(context.actor)
             tools += direct_tools(view)
+        tools = [tool for tool in tools if tool.definition.name not in self.settings.disabled_tools]
         if not self.host.implementing("gm_chat_filter_tools"):
             return tools
         return await run_db(self.host.filter_tools, context, tools)

@@ -16,6 +16,7 @@ from gm_chat import checks
 from gm_chat.managers import registry
 from gm_chat.managers.api import ManagerInfo
 from gm_chat.plugin import CheckResult
+from gm_chat.providers.base import CheckWarning
 from gm_chat.settings import ChatConfigurationError
 
 if TYPE_CHECKING:
@@ -147,6 +148,17 @@ class TestProvider:
     def test_so_is_one_that_the_host_cannot_read(self, run: Run, config: Any, expected: str) -> None:
         assert expected in run(EchoPlugin(), chat={**CHAT, "provider_config": config})["E002"].msg
 
+    def test_what_may_be_right_elsewhere_is_a_warning(self, run: Run) -> None:
+        told = CheckWarning(id="acme.W001", message="there is no key.", hint="export ACME_KEY=...")
+        found = run(EchoPlugin(check=lambda _: [told, "something else"]))
+        assert list(found) == ["acme.W001"]
+        assert found["acme.W001"].msg == "The chat's provider 'echo' may not work: there is no key."
+        assert (found["acme.W001"].hint, found["acme.W001"].is_serious()) == ("export ACME_KEY=...", False)
+
+    @pytest.mark.parametrize("answer", [True, "fine", [], {}, 1])
+    def test_other_answers_say_nothing(self, run: Run, answer: object) -> None:
+        assert run(EchoPlugin(check=lambda _: answer)) == {}
+
     def test_any_other_refusal_is_e004(self, run: Run) -> None:
         found = run(EchoPlugin(check=refuse(RuntimeError("the SDK is another's"))))["E004"]
         assert "RuntimeError: the SDK is another's" in found.msg
@@ -244,6 +256,13 @@ def test_only_the_chosen_provider_s_sdk_is_imported(provider: str, loaded: str) 
     output = manage_check(GM_CHAT_PROVIDER=provider)
     assert output.splitlines()[-1] == loaded
     assert ("gm_chat.E004" in output) == (provider == "nobody")
+
+
+def test_a_build_without_the_key_passes() -> None:
+    pytest.importorskip("gm_chat_provider_openai", reason="the provider plugins are not installed")
+    output = manage_check(GM_CHAT_PROVIDER="openai", OPENAI_API_KEY="", OPENAI_BASE_URL="")
+    assert "SystemCheckError" not in output
+    assert "gm_chat.E" not in output
 
 
 def test_broken_settings_do_not_stop_the_command() -> None:

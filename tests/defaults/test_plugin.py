@@ -43,6 +43,7 @@ def test_what_the_core_brings() -> None:
         "find_path",
         "query",
         "mutate",
+        "aggregate",
     ]
     assert isinstance(core.permission_checks[0], LoginCheck)
     assert isinstance(core.rate_limit_stores["cache"].build(), CacheRateLimitStore)

@@ -6,11 +6,11 @@ Where looking is put off by a minute, nothing but a message can bring the events
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from testproject.local_bus import LocalBus
 
 from gm_chat.engine import TurnRunner
 from gm_chat.engine.events import Done, Event, TextChunk
@@ -23,7 +23,7 @@ from gm_chat.testing.scripted import ScriptedProvider
 from gm_chat.testing.services import OWNER, MemoryServices, MemoryStore, ask
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from gm_chat.engine.bus import TurnBus
     from gm_chat.engine.ports import Pulse
@@ -31,44 +31,6 @@ if TYPE_CHECKING:
 
 DONE = Done(TokenUsage(10, 5))
 MINUTE = 60.0
-
-
-class LocalBus:
-    """A bus within the process. ``sent`` tells what went over it; one that is ``cut`` delivers nothing."""
-
-    reaches_others = True
-
-    def __init__(self) -> None:
-        self.cut = False
-        self.closed = 0
-        self.sent: list[tuple[str, str, int]] = []
-        self._ears: defaultdict[tuple[str, str], list[Callable[[int], None]]] = defaultdict(list)
-
-    def announce(self, turn_id: str, seq: int) -> None:
-        self._send("announced", turn_id, seq)
-
-    def request(self, turn_id: str) -> None:
-        self._send("requested", turn_id, 0)
-
-    def on_announced(self, turn_id: str, heard: Callable[[int], None]) -> Any:
-        return self._listening("announced", turn_id, heard)
-
-    def on_requested(self, turn_id: str, heard: Callable[[], None]) -> Any:
-        return self._listening("requested", turn_id, lambda _: heard())
-
-    async def aclose(self) -> None:
-        self.closed += 1
-
-    def _send(self, kind: str, turn_id: str, seq: int) -> None:
-        self.sent.append((kind, turn_id, seq))
-        for heard in () if self.cut else tuple(self._ears[kind, turn_id]):
-            heard(seq)
-
-    @contextmanager
-    def _listening(self, kind: str, turn_id: str, heard: Callable[[int], None]) -> Iterator[None]:
-        self._ears[kind, turn_id].append(heard)
-        yield
-        self._ears[kind, turn_id].remove(heard)
 
 
 class CountingStore(MemoryStore):

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from testproject.local_bus import LocalBus
 
 from gm_chat.engine import TurnRunner
+from gm_chat.engine.bus import SILENCE
 from gm_chat.engine.events import ConfirmMutation, Done, Error, Event, ToolCall, ToolResult
 from gm_chat.engine.failures import TurnStopped
 from gm_chat.loops import legacy_loop
@@ -26,6 +28,7 @@ from gm_chat.testing.services import OWNER, MemoryServices, MemoryStore, ask, to
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
 
+    from gm_chat.engine.bus import TurnBus
     from gm_chat.plugin import ToolContext
 
 SLOW = {"open_turn", "close_turn", "claim", "settle", "expire", "pending", "request_cancel"}
@@ -67,7 +70,7 @@ def rounds(request: ScriptedRequest) -> Sequence[Step]:
 class Storm:
     """What happens, and what is noted of it."""
 
-    def __init__(self, chance: random.Random, grace: float) -> None:
+    def __init__(self, chance: random.Random, grace: float, bus: TurnBus = SILENCE) -> None:
         self.chance = chance
         self.now = datetime.now(tz=UTC)
         self.written: list[str] = []
@@ -81,7 +84,7 @@ class Storm:
             store=self.store,
             settings=ChatSettings(resume_grace_seconds=grace),
         )
-        self.processes = [TurnRunner(self.services, legacy_loop) for _ in range(2)]
+        self.processes = [TurnRunner(self.services, legacy_loop, bus=bus) for _ in range(2)]
 
     async def mutate(self, args: Mapping[str, Any], context: ToolContext) -> Any:
         if not context.approved:
@@ -213,3 +216,16 @@ def test_a_storm_leaves_everything_in_order(seed: int, grace: float) -> None:
         asyncio.run(storm.blow(50))
         assert script.open_streams == 0
     storm.check()
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32), cut=st.booleans())
+def test_so_does_one_in_which_the_processes_wake_each_other(seed: int, cut: bool) -> None:
+    bus = LocalBus()
+    bus.cut = cut
+    storm = Storm(random.Random(seed), 10, bus)  # noqa: S311 (as above)
+    with ScriptedProvider.playing(rounds, repeat=True) as script:
+        asyncio.run(storm.blow(50))
+        assert script.open_streams == 0
+    storm.check()
+    assert not any(bus.ears.values())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import logging
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
@@ -218,6 +220,21 @@ async def test_a_provider_that_is_too_slow_is_a_chat_error(script: list[Any], li
     assert isinstance(services.observer.failures[0][0], ProviderTimeoutError)
 
 
+class _Odd(BaseException):
+    """No ``Exception``, as some libraries' own ways of stopping."""
+
+
+@pytest.mark.parametrize("odd", [SystemExit(2), _Odd(), BaseExceptionGroup("several", [_Odd()])])
+async def test_whatever_a_provider_raises_the_turn_is_closed(odd: BaseException) -> None:
+    """Else its user could not go on before it is taken for dead; and a ``SystemExit`` would stop the server."""
+    services = MemoryServices()
+    turn = await play_turn(services, ["Half", odd])
+    assert only_error(turn.events).code == "chat_error"
+    assert turn.closed is not None
+    assert turn.closed.outcome.state == "failed"
+    assert (await play_turn(services, ["Again."])).events[-1] == Done(TokenUsage(10, 5))
+
+
 async def test_a_plain_timeout_is_no_deadline_of_a_plan() -> None:
     async def slow(args: Mapping[str, Any], context: ToolContext) -> Any:
         raise TimeoutError("the project's own")
@@ -372,6 +389,28 @@ async def test_cancelled_while_the_provider_streams() -> None:
     assert closed.events == (TextChunk("Half"), CANCELLED)
     assert closed.usage == TokenUsage(reported=False)
     assert services.observer.log == ["started", "finished cancelled"]
+
+
+async def test_a_provider_that_swallows_the_cancellation_is_not_listened_to_any_longer() -> None:
+    """As ``asyncio.wait_for()`` does up to Python 3.11, when what it waits for comes at the same time."""
+    ready = asyncio.Event()
+
+    async def deaf() -> None:
+        ready.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+
+    said = await cancel_at(MemoryServices(), ready, ["Half", deaf, " of it", 60, " and more"])
+    assert said == [TextChunk("Half"), TextChunk(" of it"), CANCELLED]
+
+
+async def test_a_provider_that_never_waits_lets_others_run_and_can_be_cancelled() -> None:
+    ready = asyncio.Event()
+    asyncio.get_running_loop().call_later(0.05, ready.set)
+    endless = itertools.chain.from_iterable(itertools.repeat(["more "]))
+    *said, last = await cancel_at(MemoryServices(), ready, endless)
+    assert last == CANCELLED
+    assert set(said) == {TextChunk("more ")}
 
 
 async def test_cancelled_while_a_tool_runs_the_next_turn_sees_an_interrupted_call() -> None:

@@ -8,7 +8,7 @@ import pytest
 from gm_chat.host import PluginHost
 from gm_chat.host.providers import EXTRAS, ProviderNotInstalledError, resolve
 from gm_chat.plugin import ProviderSpec, hookimpl
-from gm_chat.providers.base import BaseLLMProvider, ChatEvent, DoneEvent
+from gm_chat.providers.base import BaseLLMProvider, ChatEvent, CheckWarning, DoneEvent
 from gm_chat.settings import ChatConfigurationError
 from gm_chat.testing import make_host
 from gm_chat.testing.hosts import FakeDistribution, FakeEntryPoint
@@ -27,8 +27,9 @@ class Full(BaseLLMProvider):
     checked: ClassVar[list[Any]] = []
 
     @classmethod
-    def check_configuration(cls, config: Mapping[str, Any] | None = None) -> None:
+    def check_configuration(cls, config: Mapping[str, Any] | None = None) -> list[CheckWarning]:
         cls.checked.append(config)
+        return [CheckWarning(id="acme.W001", message="m", hint="h")]
 
 
 class ChecksWithoutArguments(Minimal):
@@ -98,7 +99,7 @@ def test_a_class_with_everything(host: PluginHost) -> None:
     assert built.provider_config == {"model": "m"}
     assert spec.check is not None
     Full.checked.clear()
-    spec.check({"model": "m"})
+    assert [warning.id for warning in spec.check({"model": "m"}) or ()] == ["acme.W001"]
     spec.check(None)
     assert Full.checked == [{"model": "m"}, None]
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 pytest.importorskip("psycopg")
-pytest.importorskip("channels_redis")
 
-from testproject.redis_server import PrivateRedis
+from testproject.redis_server import PrivateRedis, required_module
 from testproject.workers import Browser, browser_of, events_of, said, two_workers
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def redis() -> Iterator[PrivateRedis]:
+    required_module("channels_redis")
     with PrivateRedis() as server:
         yield server
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 pytest.importorskip("psycopg")
-pytest.importorskip("channels_redis")
 
 from testproject.redis_server import required_redis
 from testproject.workers import Browser, Cluster, browser_of, events_of, said, two_workers

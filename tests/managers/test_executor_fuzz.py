@@ -9,55 +9,21 @@ from __future__ import annotations
 import itertools
 import random
 from dataclasses import replace
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
-from django.core.exceptions import ObjectDoesNotExist
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from testproject.desk import Desk, actor_of
 from testproject.shop import models as shop
 from testproject.shop_rows import fill_shop
+from testproject.walk import REMOVABLE, Asking, Walk, compare, hiding
 
-from gm_chat.encoding import jsonable
 from gm_chat.managers import registry
-from gm_chat.managers.api import And, Condition, ManagerInfo, Not, Or, QueryPlan, Related, Selection, Where
 from gm_chat.managers.executor import execute_plan
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from django.db.models import QuerySet
-
-    from gm_chat.managers.binding import Binding, VisibleTo
-
 PLANS = 300
-
-RULES: Mapping[str, Callable[[QuerySet[Any]], QuerySet[Any]]] = {
-    "PartManager": lambda rows: rows.filter(tags__isnull=False),  # a join that doubles rows
-    "MaterialManager": lambda rows: rows.exclude(name="material 1"),
-    "SupplierManager": lambda rows: rows.filter(rating__gte=2) | rows.filter(rating=None),
-    "TagManager": lambda rows: rows.filter(name__in=["tag 0", "tag 2", "tag 4"]),
-    "ProjectManager": lambda rows: rows.filter(lines__quantity__gte=2).distinct(),
-    "SpecificationManager": lambda rows: rows.filter(tolerance__isnull=False),
-    "EmployeeManager": lambda rows: rows.order_by("-name")[:5],
-    "NoteManager": lambda rows: rows.exclude(text=""),
-    "PlacementManager": lambda rows: rows.filter(quantity__gt=3),
-    "AnnouncementManager": lambda rows: rows.none(),
-}
-
-
-def hiding(
-    bindings: Mapping[str, Binding], rules: Mapping[str, Callable[[QuerySet[Any]], QuerySet[Any]]] = RULES
-) -> dict[str, Binding]:
-    """The same managers, each with a rule of its own about rows."""
-
-    def rule(name: str) -> VisibleTo | None:
-        return (lambda rows, actor: rules[name](rows)) if name in rules else bindings[name].visible_to
-
-    return {name: replace(binding, visible_to=rule(name)) for name, binding in bindings.items()}
 
 
 def test_plans_equal_a_naive_walk(db: None) -> None:
@@ -82,7 +48,7 @@ def test_plans_equal_a_naive_walk(db: None) -> None:
                 info.name,
                 asking.fields(info, 3),
                 filters=asking.filters(info, 3),
-                order_by=asking.order(info),
+                **asking.order_and_first(info),
                 limit=random_.choice([1, 3, 50]),
                 offset=random_.choice([0, 0, 2, 100]),
             )
@@ -95,14 +61,6 @@ def test_plans_equal_a_naive_walk(db: None) -> None:
         assert found > PLANS // 8, "too few of the random plans find rows to say anything"
 
 
-REMOVABLE: Mapping[str, Callable[[QuerySet[Any]], QuerySet[Any]]] = {
-    **{name: RULES[name] for name in ("SupplierManager", "TagManager", "SpecificationManager", "NoteManager")},
-    "PlacementManager": RULES["PlacementManager"],
-    "BomLineManager": lambda rows: rows.filter(quantity__gte=2),  # joins projects and parts
-}
-"""Rules whose hidden rows can be deleted without a row that is shown going with them."""
-
-
 def test_hidden_rows_have_no_influence(db: None) -> None:
     """Results, totals and the number of statements are those of a database without the hidden rows."""
     users = fill_shop(parts=30)
@@ -112,10 +70,10 @@ def test_hidden_rows_have_no_influence(db: None) -> None:
     for seed in range(PLANS):
         random_ = random.Random(seed)  # noqa: S311 - reproducible
         info, asking = random_.choice(managers), Asking(desk, random_)
-        filters, order = asking.filters(info, 3), asking.order(info)
+        filters, order = asking.filters(info, 3), asking.order_and_first(info)
         limit, offset = random_.choice([1, 3, 50]), random_.choice([0, 0, 2, 100])
         fields = asking.fields(info, 3)
-        plan = desk.plan(info.name, fields, filters=filters, order_by=order, limit=limit, offset=offset)
+        plan = desk.plan(info.name, fields, filters=filters, **order, limit=limit, offset=offset)
         plans.append(replace(plan, nested_rows=random_.choice([2, 20_000])))
 
     def answers() -> list[Any]:
@@ -138,202 +96,6 @@ def test_hidden_rows_have_no_influence(db: None) -> None:
         assert count == expected_count, plan
 
 
-class Walk:
-    """The same answer by hand: instances, ``getattr``, loops."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.bindings, self.actor = desk.bindings, desk.actor
-        self.visible: dict[str, list[Any]] = {}
-        for name, binding in desk.bindings.items():
-            rows = binding.model._default_manager.all()
-            rows = binding.visible_to(rows, desk.actor) if binding.visible_to else rows
-            self.visible[name] = sorted(set(rows), key=_pk)
-        self.keys = {name: {row.pk for row in rows} for name, rows in self.visible.items()}
-
-    def run(self, plan: QueryPlan) -> tuple[list[Any], int]:
-        rows = [row for row in self.visible[plan.manager] if self.holds(plan.where, row, plan.manager)]
-        for term in reversed(plan.order):
-            values = {id(row): self.at(row, term.path, plan.manager) for row in rows}
-            known = [row for row in rows if values[id(row)] is not None]
-            known.sort(key=lambda row: values[id(row)], reverse=term.descending)  # keeps the order of equals
-            rows = known + [row for row in rows if values[id(row)] is None]
-        page = rows[plan.offset : plan.offset + plan.limit]
-        return [self.render(row, plan.selection, plan.manager) for row in page], len(rows)
-
-    def related(self, row: Any, name: str, manager: str) -> list[Any]:
-        relation = self.bindings[manager].relations[name]
-        member = row._meta.get_field(relation.query_name)
-        accessor = member.get_accessor_name() if member.auto_created and not member.concrete else member.name
-        try:
-            found = getattr(row, accessor)
-        except ObjectDoesNotExist:
-            found = None
-        rows = set(found.all()) if relation.kind == "to_many" else {found} - {None}
-        return sorted((item for item in rows if item.pk in self.keys[relation.target]), key=_pk)
-
-    def value(self, row: Any, name: str, manager: str) -> Any:
-        binding = self.bindings[manager]
-        if name in binding.computed:
-            return binding.computed[name].compute(row, self.actor)
-        return getattr(row, binding.columns[name])
-
-    def at(self, row: Any, path: tuple[str, ...], manager: str) -> Any:
-        for hop in path[:-1]:
-            found = self.related(row, hop, manager)
-            if not found:
-                return None
-            row, manager = found[0], self.bindings[manager].relations[hop].target
-        value = self.value(row, path[-1], manager)
-        return value.hex if hasattr(value, "hex") and not isinstance(value, float | bytes) else value
-
-    def render(self, row: Any, selection: Selection, manager: str) -> dict[str, Any]:
-        out = {name: jsonable(self.value(row, name, manager)) for name in selection.fields}
-        for inner in selection.relations:
-            relation = self.bindings[manager].relations[inner.name]
-            found = [
-                self.render(item, inner.selection, relation.target) for item in self.related(row, inner.name, manager)
-            ]
-            out[inner.name] = found if relation.kind == "to_many" else next(iter(found), None)
-        return out
-
-    def holds(self, where: Where, row: Any, manager: str) -> bool:
-        match where:
-            case And(parts):
-                return all(self.holds(part, row, manager) for part in parts)
-            case Or(parts):
-                return any(self.holds(part, row, manager) for part in parts)
-            case Not(part):
-                return not self.holds(part, row, manager)
-            case Related(name, part):
-                target = self.bindings[manager].relations[name].target
-                return any(self.holds(part, item, target) for item in self.related(row, name, manager))
-            case Condition((name,), lookup, value):
-                return _compare(self.value(row, name, manager), lookup, value)
-        raise AssertionError(where)
-
-
-def _compare(actual: Any, lookup: str, value: Any) -> bool:  # noqa: PLR0911 - one return for each kind of lookup
-    if lookup == "isnull":
-        return (actual is None) is value
-    if actual is None:
-        return False
-    match lookup:
-        case "exact":
-            return bool(actual == value)
-        case "in":
-            return bool(actual in value)
-        case "range":
-            return bool(value[0] <= actual <= value[1])
-        case "gt" | "gte" | "lt" | "lte":
-            ordered = {"gt": actual > value, "gte": actual >= value, "lt": actual < value, "lte": actual <= value}
-            return bool(ordered[lookup])
-        case "year" | "month" | "day":
-            return bool(getattr(actual, lookup) == value)
-        case "date":
-            return bool(actual.date() == value)
-    left, right = _fold(actual), _fold(value)  # SQLite's LIKE knows the case of ASCII letters only
-    if lookup == "iexact":
-        return left == right
-    if lookup.endswith("startswith"):
-        return left.startswith(right)
-    return left.endswith(right) if lookup.endswith("endswith") else right in left
-
-
-def _fold(text: str) -> str:
-    return "".join(letter.lower() if letter.isascii() else letter for letter in text)
-
-
-def _pk(row: Any) -> Any:
-    return row.pk.hex if hasattr(row.pk, "hex") else row.pk
-
-
-class Asking:
-    """Makes arguments as a model would write them, of what the actor sees, with values that occur."""
-
-    def __init__(self, desk: Desk, random_: random.Random) -> None:
-        self.view, self.random, self.bindings = desk.view, random_, desk.bindings
-
-    def fields(self, info: ManagerInfo, depth: int) -> list[Any]:
-        names = [field.name for field in info.fields]
-        chosen: list[Any] = self.random.choice([["*"], self.random.sample(names, self.random.randint(1, len(names)))])
-        chosen = list(chosen)
-        for relation in info.relations:
-            if depth and self.random.random() < 0.35:
-                target = self.view.get(relation.target)
-                assert target is not None
-                if self.random.random() < 0.3:
-                    chosen.append(f"{relation.name}__{self.random.choice(target.fields).name}")
-                else:
-                    chosen.append({relation.name: self.fields(target, depth - 1)})
-        self.random.shuffle(chosen)
-        return chosen
-
-    def order(self, info: ManagerInfo) -> list[str] | None:
-        terms = []
-        for _ in range(self.random.randint(0, 2)):
-            path, at = "", info
-            while one := [item for item in at.relations if not item.many and self.random.random() < 0.4]:
-                path += f"{one[0].name}__"
-                at = self.view.get(one[0].target) or at
-                if path.count("__") > 2:
-                    break
-            names = [f.name for f in at.fields if not f.computed and f.type not in ("json", "binary")]
-            terms.append(self.random.choice(["", "-"]) + path + self.random.choice(names))
-        return terms or None
-
-    def filters(self, info: ManagerInfo, depth: int) -> dict[str, Any]:
-        filters: dict[str, Any] = {}
-        for _ in range(self.random.randint(0, 2)):
-            kind = self.random.random()
-            if kind < 0.5 or not depth:
-                fields = [field for field in info.fields if field.lookups]
-                field = self.random.choice(fields)
-                lookup = self.random.choice(field.lookups)
-                filters[f"{field.name}__{lookup}"] = self.value_for(info, field.name, field.type, lookup)
-            elif kind < 0.8 and info.relations:
-                relation = self.random.choice(info.relations)
-                target = self.view.get(relation.target)
-                assert target is not None
-                filters[relation.name] = self.filters(target, depth - 1) or None
-            else:
-                inner = [self.filters(info, depth - 1) for _ in range(2)]
-                operator = self.random.choice(["and", "or", "not"])
-                filters[operator] = inner[0] if operator == "not" else inner
-        return filters
-
-    def value_for(self, info: ManagerInfo, name: str, kind: str, lookup: str) -> Any:
-        if lookup == "isnull":
-            return self.random.choice([True, False])
-        if lookup in ("in", "range"):
-            values = [self.one(info, name) for _ in range(2)]
-            return sorted(values) if lookup == "range" else values
-        value = self.one(info, name)
-        if lookup in ("year", "month", "day"):
-            return int(value.split("T")[0].split("-")[("year", "month", "day").index(lookup)])
-        if lookup == "date":
-            return value.split("T")[0]
-        if kind == "string" and lookup not in ("exact", "in", "gt", "gte", "lt", "lte", "iexact"):
-            return value[: self.random.randint(0, 3)]
-        if kind == "decimal" and self.random.random() < 0.3:
-            return str(Decimal(value) - Decimal("0.004"))
-        return value
-
-    def one(self, info: ManagerInfo, name: str) -> Any:
-        binding = self.bindings[info.name]
-        column = binding.columns[name]
-        values = [getattr(row, column) for row in binding.model._default_manager.all()[:20]]
-        known = [jsonable(value) for value in values if value is not None]
-        fallback = {
-            "decimal": "1.00",
-            "integer": 1,
-            "number": 1.0,
-            "date": "2024-01-01",
-            "datetime": "2024-01-01T00:00:00Z",
-        }
-        kind = next(field.type for field in info.fields if field.name == name)
-        return self.random.choice(known) if known else fallback.get(kind, "x")
-
-
 @pytest.mark.parametrize(("lookup", "expected"), [("gt", False), ("isnull", False), ("in", True)])
 def test_the_walk_itself(lookup: str, expected: bool) -> None:
-    assert _compare(1, lookup, {"gt": 1, "isnull": True, "in": (1,)}[lookup]) is expected
+    assert compare(1, lookup, {"gt": 1, "isnull": True, "in": (1,)}[lookup]) is expected

@@ -9,7 +9,9 @@ from testproject.desk import whole_view
 
 from gm_chat.managers.api import ManagerVisibility, Order, QueryPlan, RelationSelection, Selection, Visibility
 from gm_chat.managers.index import MaskedView, SchemaIndex
-from gm_chat.managers.plan import PlanLimits, build_plan, find_manager, managers_of
+from gm_chat.managers.plan import PlanLimits, build_plan
+from gm_chat.managers.reach import managers_of
+from gm_chat.managers.resolve import find_manager
 from gm_chat.plugin import ToolError
 
 
@@ -222,7 +224,7 @@ def _fill(value: Any, word: str) -> Any:
 
 def test_unknown_arguments_are_refused(view: MaskedView) -> None:
     error = refusal(view, where={"name": "x"})
-    assert error.details["allowed"] == ["manager", "fields", "filters", "order_by", "limit", "offset"]
+    assert error.details["allowed"] == ["manager", "fields", "filters", "order_by", "first_per", "limit", "offset"]
 
 
 def test_managers_of_a_plan_are_all_that_it_touches(view: MaskedView) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +30,7 @@ from testproject.stored import (
 from gm_chat.engine.failures import TurnStopped
 from gm_chat.engine.ports import JoinedTurn, OpenedTurn, Pulse, StoredTurn
 from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn
-from gm_chat.persistence import opening
+from gm_chat.persistence import following, opening
 from gm_chat.persistence.conversations import DjangoTurnStore
 from gm_chat.persistence.threads import inline_database
 from gm_chat.plugin import Actor
@@ -63,6 +65,26 @@ async def test_an_actor_without_user_and_session_leaves_nothing_behind(
     assert await store.read_turn("t1", nobody, after_seq=0) is None
     assert not await store.request_cancel("t1", nobody)
     assert statements == []
+
+
+async def test_a_turn_that_is_closed_during_a_pulse_leaves_nothing_in_memory(
+    store: DjangoTurnStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancellation that comes while the turn waits for its last pulse."""
+    closes, pulse = threading.Event(), following.pulse
+
+    def late(*args: Any, **kwargs: Any) -> Pulse:
+        assert closes.wait(5)
+        return pulse(*args, **kwargs)
+
+    monkeypatch.setattr(following, "pulse", late)
+    turn = await opened(store, "t1")
+    beat = asyncio.create_task(store.pulse("t1", []))
+    await asyncio.sleep(0)
+    await store.close_turn(closed("t1", turn))
+    closes.set()
+    assert (await beat).cancel is True
+    assert (store._shown, store._questions, store._without_rows) == ({}, {}, set())
 
 
 async def test_a_project_without_time_zones_waits_and_expires_alike(settings: Any, statements: list[str]) -> None:

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection, transaction
+from django.db import DatabaseError, OperationalError, connection, connections, router, transaction
 from django.utils import timezone
 
 from gm_chat.models import ChatConversation
@@ -72,3 +73,54 @@ def test_within_a_transaction_nothing_can_be_repeated() -> None:
         transact(work)
     assert work.calls == 1
     assert connection.is_usable()
+
+
+class Cut:
+    """Has the server end the connection in which it has just written, as often as it is told."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.calls = 0
+
+    def __call__(self, alias: str) -> str:
+        self.calls += 1
+        ChatConversation.objects.using(alias).create(session_key="s", updated=timezone.now())
+        if self.calls <= self.times:
+            ends = {"postgresql": "SELECT pg_terminate_backend(pg_backend_pid())", "mysql": "KILL CONNECTION_ID()"}
+            with connections[alias].cursor() as cursor:
+                cursor.execute(ends[connections[alias].vendor])
+        return alias
+
+
+@pytest.fixture
+def server(alias: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    if alias == "default":
+        pytest.skip("SQLite has no connection that could be lost")
+    monkeypatch.setattr(router, "db_for_write", lambda *_, **__: alias)
+    connections[alias].ensure_connection()
+    return alias
+
+
+@pytest.mark.django_db(transaction=True, databases="__all__")
+def test_a_lost_connection_is_replaced(server: str) -> None:
+    """The server restarted, or a proxy closed what was idle for too long: Django notices at the first statement."""
+    work = Cut(times=1)
+    assert transact(work) == server
+    assert (work.calls, ChatConversation.objects.using(server).count()) == (2, 1)
+
+
+@pytest.mark.django_db(transaction=True, databases="__all__")
+def test_a_connection_that_was_lost_before_is_replaced(server: str) -> None:
+    with contextlib.suppress(DatabaseError), transaction.atomic(using=server):
+        Cut(times=1)(server)
+    work = Cut(times=0)
+    assert transact(work) == server
+    assert ChatConversation.objects.using(server).count() == 1
+
+
+@pytest.mark.django_db(transaction=True, databases="__all__")
+def test_a_server_that_cuts_every_connection_is_left_alone(server: str) -> None:
+    work = Cut(times=9)
+    with pytest.raises(DatabaseError):
+        transact(work)
+    assert work.calls == 3

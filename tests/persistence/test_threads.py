@@ -51,6 +51,23 @@ async def test_work_whose_loop_is_gone_meanwhile_does_no_harm(monkeypatch: pytes
         assert await run_db(int, "7") == 7
 
 
+async def test_a_connection_that_cannot_even_be_closed_costs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = threading.Event()
+
+    def broken(*, idle: bool = False) -> None:
+        if idle:
+            tried.set()
+            raise ValueError("the driver is confused")
+
+    monkeypatch.setattr(threads, "_pool", threads._Pool(1))
+    monkeypatch.setattr(threads, "_tend_connections", broken)
+    monkeypatch.setattr(threads, "IDLE_SECONDS", 0.01)
+    await run_db(int)
+    assert await asyncio.to_thread(tried.wait, 5)
+    async with asyncio.timeout(5):
+        assert await run_db(int, "1") == 1
+
+
 async def test_hops_in_a_row_keep_to_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_pool", threads._Pool(POOL_SIZE))
     assert len({await run_db(threading.get_ident) for _ in range(50)}) == 1

@@ -64,7 +64,17 @@ def test_what_is_no_object(raw, kind, cut) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", ["{'a': 1}", '{"a": NaN}', '{"a": -Infinity}', "{}{}", '{"a": 1e999}', '{"a": -1e999}', '{"a": 1,}', '{"a": ' + "9" * 5000 + "}"]
+    "raw",
+    [
+        "{'a': 1}",
+        '{"a": NaN}',
+        '{"a": -Infinity}',
+        "{}{}",
+        '{"a": 1e999}',
+        '{"a": -1e999}',
+        '{"a": 1,}',
+        '{"a": ' + "9" * 5000 + "}",
+    ],
 )
 def test_what_python_or_javascript_would_read_but_json_has_not(raw) -> None:
     args, error = decode_arguments(raw)

@@ -153,13 +153,14 @@ def test_the_common_configuration_shows_no_secret() -> None:
 def test_a_key_is_configured_or_in_the_environment_or_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ACME_KEY", "ACME_TOKEN", "ACME_URL"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ValueError, match=r"Type: export ACME_KEY=.*provider_config\['api_key'\]"):
-        Config().check_key("ACME_KEY", "ACME_TOKEN", own_server="ACME_URL")
-    Config(api_key="secret").check_key("ACME_KEY")
-    Config(base_url="http://127.0.0.1").check_key("ACME_KEY")
+    (warning,) = Config().missing_key("ACME_KEY", "ACME_TOKEN", own_server="ACME_URL")
+    assert warning.id == "gm_chat.W012"
+    assert "there is no key, neither in provider_config['api_key'] nor" in warning.message
+    assert "type: export ACME_KEY=" in warning.hint
+    assert Config(api_key="secret").missing_key("ACME_KEY") == []
+    assert Config(base_url="http://127.0.0.1").missing_key("ACME_KEY") == []
     for name in ("ACME_TOKEN", "ACME_URL"):
         monkeypatch.setenv(name, "x")
-        Config().check_key("ACME_KEY", "ACME_TOKEN", own_server="ACME_URL")
+        assert Config().missing_key("ACME_KEY", "ACME_TOKEN", own_server="ACME_URL") == []
         monkeypatch.setenv(name, "")
-    with pytest.raises(ValueError, match="there is no key"):
-        Config().check_key("ACME_KEY", "ACME_TOKEN", own_server="ACME_URL")
+    assert Config().missing_key("ACME_KEY", "ACME_TOKEN", own_server="ACME_URL") == [warning]

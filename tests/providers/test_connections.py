@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gm_chat.providers.connections import ConnectionWatch, went_stale
+from gm_chat.providers.connections import ConnectionWatch, retry_stale, went_stale
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,30 @@ def test_other_failures_are_no_sign_of_it() -> None:
     error = OSError()
     error.__cause__ = LostError(watch(opened=False))
     assert not went_stale(error, LostError)  # it has no request
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "sent"),
+    [
+        (["answer"], 1),
+        ([LostError(watch(opened=False)), "answer"], 2),
+        ([LostError(watch(opened=False)), LostError(watch(opened=False)), "answer"], 2),
+        ([LostError(watch(opened=True)), "answer"], 1),
+        ([KeyError(), "answer"], 1),
+    ],
+)
+async def test_a_request_that_nobody_heard_is_sent_once_more(outcomes: list[Any], sent: int) -> None:
+    left = list(outcomes)
+
+    async def send() -> str:
+        outcome = left.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return str(outcome)
+
+    if isinstance(last := outcomes[sent - 1], Exception):
+        with pytest.raises(type(last)):
+            await retry_stale(send, LostError)
+    else:
+        assert await retry_stale(send, LostError) == last
+    assert len(outcomes) - len(left) == sent

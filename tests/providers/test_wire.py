@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gm_chat.providers.base import ProviderMalformedError
-from gm_chat.providers.wire import array_of, count_of, is_count, object_of, text_of
+from gm_chat.providers.wire import array_of, count_of, is_count, object_of, text_of, value_of
 
 
 def test_what_fits_is_returned_and_null_is_empty() -> None:
@@ -38,3 +38,17 @@ def test_what_does_not_fit_is_named_and_shortened(read: Any, value: Any, expecte
 def test_counts(value: Any, count: int | None) -> None:
     assert is_count(value) == (count is not None)
     assert count_of(value) == (count or 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [(b' {"a": 1} ', {"a": 1}), (b"null", None), ('"\u2028"'.encode(), "\u2028"), (b"1.5e300", 1.5e300)],
+)
+def test_a_value_of_the_stream(data: bytes, value: Any) -> None:
+    assert value_of(data) == value
+
+
+@pytest.mark.parametrize("data", [b"", b"{} {}", b"NaN", b'{"n": -Infinity}', b"[1e999]", b'"\xff"', b"[" * 100_000])
+def test_what_is_no_json_is_malformed(data: bytes) -> None:
+    with pytest.raises(ProviderMalformedError, match="not JSON"):
+        value_of(data)

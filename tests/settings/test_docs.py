@@ -64,7 +64,9 @@ def test_the_roles_are_listed() -> None:
 
 def test_every_check_id_is_explained_and_every_explained_one_exists() -> None:
     documented = {row[0] for row in rows("What `manage.py check` reports")}
-    source = "".join(file.read_text() for file in (Path(gm_chat.__file__).parent / "checks").glob("*.py"))
+    package = Path(gm_chat.__file__).parent
+    files = [*package.glob("checks/*.py"), *package.glob("providers/*.py"), *ROOT.glob("plugins/provider-*/src/*/*.py")]
+    source = "".join(file.read_text() for file in files)
     used = set(re.findall(r"gm_chat\.[EW]\d+", source)) | {
         f"gm_chat.{code}" for code in re.findall(r'"([EW]\d+)"', source)
     }

@@ -42,6 +42,7 @@ def build(monkeypatch: pytest.MonkeyPatch) -> Any:
         ("MAX_RETRIES_PER_MESSAGE", "0", "max_retries_per_message", 0),
         ("MAX_TOTAL_ROUNDS_PER_MESSAGE", "5", "max_total_rounds_per_message", 5),
         ("TOOL_STRATEGY", "direct", "tool_strategy", "direct"),
+        ("DISABLED_TOOLS", "aggregate,mutate", "disabled_tools", ("aggregate", "mutate")),
         ("SYSTEM_PROMPT", "42", "system_prompt", "42"),
         ("MAX_RESULTS", "", "max_results", 200),
     ],

@@ -60,6 +60,7 @@ def test_the_defaults_are_the_specification_s() -> None:
         "max_mutations_per_message": 8,
         "max_total_rounds_per_message": None,
         "tool_strategy": "discovery",
+        "disabled_tools": [],
         "recover_missing_tool_calls": False,
         "system_prompt": "",
         "max_recent_messages": 20,
@@ -297,7 +298,7 @@ def test_only_allowed_mutations_can_need_a_confirmation() -> None:
 def test_the_fallback_is_one_of_the_profiles() -> None:
     assert build(provider_profiles=PROFILES, fallback_profile="cloud").fallback_profile == "cloud"
     message = refusal(provider_profiles=PROFILES, fallback_profile="clout")
-    assert message == str(ChatConfigurationError.unknown_fallback_profile("clout", "Did you mean 'cloud'?"))
+    assert message == str(ChatConfigurationError.unknown_fallback_profile("Did you mean 'cloud'?"))
     assert "There is none." in refusal(fallback_profile="cloud")
     assert refusal(fallback_profile="").startswith('GM_CHAT["fallback_profile"]')
 

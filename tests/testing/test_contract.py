@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import re
 import subprocess
@@ -222,22 +223,24 @@ CASE = WireCase(
 
 
 @pytest.mark.parametrize("changes", [{"text": "Ho"}, {"failure": (ProviderIncompleteError,), "retry_after": (1, 2)}])
-async def test_a_wire_case_says_what_must_come_out(acme: ModuleType, changes: dict[str, Any]) -> None:
+async def test_a_wire_case_says_what_must_come_out(
+    acme: ModuleType, caplog: pytest.LogCaptureFixture, changes: dict[str, Any]
+) -> None:
     right = replace(CASE, failure=(ProviderIncompleteError,))
-    await acme.TestAcme().test_a_wire_case(right)
+    await acme.TestAcme().test_a_wire_case(right, caplog)
     with pytest.raises(AssertionError):
-        await acme.TestAcme().test_a_wire_case(replace(right, **changes))
+        await acme.TestAcme().test_a_wire_case(replace(right, **changes), caplog)
     with pytest.raises(AssertionError):  # another kind of error than the exact one
-        await acme.TestAcme().test_a_wire_case(CASE)
+        await acme.TestAcme().test_a_wire_case(CASE, caplog)
 
 
-async def test_a_wire_case_without_its_error_does_not_pass(acme: ModuleType) -> None:
+async def test_a_wire_case_without_its_error_does_not_pass(acme: ModuleType, caplog: pytest.LogCaptureFixture) -> None:
     class Contract(acme.TestAcme):  # type: ignore[name-defined, misc]  # a class that a fixture wrote
         def build(self, url: str, **config: Any) -> Any:
             return ReportsNoErrors(super().build(url, **config))
 
     with pytest.raises(pytest.fail.Exception, match="ended normally"):
-        await Contract().test_a_wire_case(CASE)
+        await Contract().test_a_wire_case(CASE, caplog)
 
 
 CALL = b'{"call": {"id": "c1", "name": "query", "arguments": "{}"}}\n'
@@ -252,7 +255,9 @@ CALL = b'{"call": {"id": "c1", "name": "query", "arguments": "{}"}}\n'
         ([{"id": "c1", "signature": "x"}], False),
     ],
 )
-async def test_a_wire_case_says_what_must_go_back(acme: ModuleType, returns: Any, passes: bool) -> None:
+async def test_a_wire_case_says_what_must_go_back(
+    acme: ModuleType, caplog: pytest.LogCaptureFixture, returns: Any, passes: bool
+) -> None:
     case = WireCase(
         name="signature-returns",
         body=CALL + acme.END,
@@ -261,9 +266,21 @@ async def test_a_wire_case_says_what_must_go_back(acme: ModuleType, returns: Any
         usage=None,
         returns=returns,
     )
-    test = acme.TestAcme().test_a_wire_case(case)
+    test = acme.TestAcme().test_a_wire_case(case, caplog)
     if passes:
         await test
     else:
         with pytest.raises(AssertionError, match="is not in"):
             await test
+
+
+async def test_a_wire_case_says_what_the_operator_must_be_told(
+    acme: ModuleType, caplog: pytest.LogCaptureFixture
+) -> None:
+    case = WireCase(name="prompt-cut", body=acme.END, usage=None, warning="cut")
+    with pytest.raises(AssertionError, match=r"\[\]"):
+        await acme.TestAcme().test_a_wire_case(case, caplog)
+    logging.getLogger("acme").warning("the prompt was cut")
+    await acme.TestAcme().test_a_wire_case(case, caplog)
+    with pytest.raises(AssertionError, match="the prompt was cut"):
+        await acme.TestAcme().test_a_wire_case(replace(case, warning=None), caplog)

@@ -25,7 +25,7 @@ PART = ManagerInfo(
 class EchoPlugin:
     """Offers the provider ``echo``, and what a test wants it to complain about."""
 
-    check: Callable[[Mapping[str, Any] | None], None] | None = None
+    check: Callable[[Mapping[str, Any] | None], Any] | None = None
     findings: list[CheckResult] = field(default_factory=list)
     extra: str | None = "chat-echo"
 

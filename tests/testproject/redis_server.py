@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import signal
@@ -9,7 +10,7 @@ import socket
 import subprocess
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -21,7 +22,8 @@ URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
 
 def required_redis() -> str:
     """The URL of a Redis that answers; without one the test is skipped, or fails where it is required."""
-    redis = pytest.importorskip("redis")
+    redis = required_module("redis")
+    required_module("channels_redis")
     try:
         with redis.Redis.from_url(URL, socket_connect_timeout=3) as client:
             client.ping()
@@ -30,10 +32,18 @@ def required_redis() -> str:
     return URL
 
 
+def required_module(name: str) -> Any:
+    """A module that the tests of Redis need: skip them without it, or fail as above."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        absent(f"{name} is not installed")
+
+
 def absent(reason: str) -> NoReturn:
     if "redis" in os.environ.get("GM_CHAT_REQUIRE", "").split(","):
         pytest.fail(reason)
-    pytest.skip(reason)
+    pytest.skip(reason, allow_module_level=True)
 
 
 class PrivateRedis:

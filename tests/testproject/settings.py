@@ -25,6 +25,7 @@ INSTALLED_APPS = [
     "gm_chat",
     "testproject.shop",
     "testproject.chinook",
+    "testproject.defog",
 ]
 DATABASE_ROUTERS = ["testproject.chinook.router.ChinookRouter"]
 MIDDLEWARE = [
@@ -45,6 +46,24 @@ DATABASES: dict[str, dict[str, Any]] = {
         "TEST": {"NAME": _folder / f"test-{os.getpid()}-{_worker}.sqlite3"},
     }
 }
+# The data layer's random tests run on each server as well: GM_CHAT_TEST_DATABASE=postgres pytest tests/managers
+SERVERS: dict[str, dict[str, Any]] = {
+    "postgres": {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": os.environ.get("PGDATABASE", "postgres"),
+        "USER": os.environ.get("PGUSER", "postgres"),
+        "HOST": os.environ.get("PGHOST", "127.0.0.1"),
+        "PORT": os.environ.get("PGPORT", ""),
+    },
+    "mariadb": {
+        "ENGINE": "django.db.backends.mysql",
+        "NAME": os.environ.get("MYSQL_DATABASE", "test"),
+        "USER": os.environ.get("MYSQL_USER", "root"),
+        "HOST": os.environ.get("MYSQL_HOST", "localhost"),
+    },
+}
+if server := os.environ.get("GM_CHAT_TEST_DATABASE"):
+    DATABASES["default"] = {**SERVERS[server], "TEST": {"NAME": f"gm_chat_test_{os.getpid()}_{_worker}"}}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # A script has one round for each call: a failure must not use up the next one.

@@ -18,7 +18,7 @@ from gm_chat.managers.index import SchemaIndex
 from gm_chat.managers.service import DataService
 from gm_chat.managers.source import DjangoModelSource
 from gm_chat.plugin import ToolContext, ToolError, ToolSpec, TurnContext
-from gm_chat.tools import find_path, get_manager_schema, mutate, query, search_managers
+from gm_chat.tools import aggregate, find_path, get_manager_schema, mutate, query, search_managers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,6 +79,7 @@ def questions() -> Iterator[Question]:
         yield get_manager_schema, {"manager": name}
         yield search_managers, {"query": name}
         yield query, {"manager": name, "fields": ["*"]}
+        yield aggregate, {"manager": name, "measures": "count()"}
         yield find_path, {"from_manager": "PartManager", "to_manager": name}
         yield find_path, {"from_manager": name, "to_manager": "PartManager", "alternatives": True}
     for text in ("salary", "who supplies parts", "companies that sell", "employe salry", "vendr", "order", "parts"):
@@ -90,6 +91,20 @@ def questions() -> Iterator[Question]:
             yield query, {"manager": manager, "fields": ["name"], "filters": {path: 1}}
             yield query, {"manager": manager, "fields": ["name"], "filters": {"not": {path: None}}}
             yield query, {"manager": manager, "fields": ["name"], "order_by": [f"-{path}"]}
+            yield query, {"manager": manager, "fields": ["name"], "order_by": ["name"], "first_per": [path]}
+            yield query, {"manager": manager, "fields": ["name"], "filters": {"name": {"field": path}}}
+            yield query, {"manager": manager, "fields": ["name"], "filters": {"tags": {"name": {"outer": path}}}}
+            first = {"per": [path], "order_by": [path], "where": {path: 1}}
+            yield query, {"manager": manager, "fields": ["name"], "filters": {"first": first}}
+            for formula in (f"sum({path})", f"count({path})", f"avg(max({path}))", f"count(distinct {path})", path):
+                yield aggregate, {"manager": manager, "measures": formula}
+                yield aggregate, {"manager": manager, "group_by": ["name"], "measures": f"rank({formula})"}
+            yield aggregate, {"manager": manager, "group_by": [path]}
+            yield aggregate, {"manager": manager, "measures": "count()", "filters": {path: 1}}
+            measure = {"formula": "count()", "where": {path: 1}}
+            yield aggregate, {"manager": manager, "measures": {"n": measure}}
+            yield aggregate, {"manager": manager, "group_by": ["name"], "measures": "count()", "having": {path: 1}}
+            yield aggregate, {"manager": manager, "group_by": ["name"], "order_by": [path]}
     for mutation in ("createSupplier", "updateTag", "createOrder", "deleteProject", "createNosuch", "updatePart"):
         yield mutate, {"mutation": mutation, "input": {"id": 1}}
         yield mutate, {"mutation": mutation, "input": {"id": 10**6, "name": "x", "supplier": 1, "salary": 1}}

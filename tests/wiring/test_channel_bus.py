@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from channels.layers import channel_layers
-from testproject.redis_server import PrivateRedis, required_redis
+from testproject.redis_server import PrivateRedis, required_module, required_redis
 
 from gm_chat.engine.bus import SILENCE
 from gm_chat.wiring import channel_bus as module
@@ -23,7 +24,7 @@ from gm_chat.wiring.channel_bus import ChannelBus, channel_bus
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-pytest.importorskip("channels_redis")
+required_module("channels_redis")
 
 LAYERS = ["channels_redis.core.RedisChannelLayer", "channels_redis.pubsub.RedisPubSubChannelLayer"]
 
@@ -209,7 +210,10 @@ class TestGroups:
         await a.aclose()
         assert self.keys(private) == {}
 
-    def test_are_left_by_an_event_loop_that_ends(self, private: PrivateRedis, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("as_under_wsgi", [False, True])
+    def test_are_left_by_an_event_loop_that_ends(
+        self, private: PrivateRedis, monkeypatch: pytest.MonkeyPatch, as_under_wsgi: bool
+    ) -> None:
         monkeypatch.setattr(module, "JOIN_SECONDS", 0.01)
         bus, seen = channel_bus(), []
 
@@ -220,7 +224,10 @@ class TestGroups:
                         await asyncio.sleep(0.02)
                 seen.append(self.keys(private))
 
-        asyncio.run(run())
+        if as_under_wsgi:
+            async_to_sync(run)()
+        else:
+            asyncio.run(run())
         assert seen == [{"gm_chat.runners": 1}]
         assert self.keys(private) == {}
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -53,16 +54,22 @@ class LeakContract(ContractBase):
             lanes = [_Lane(self, await stack.enter_async_context(ReplayServer()), number) for number in range(LANES)]
             kinds = len(lanes[0].kinds)
             await _play(lanes, kinds)  # imports the SDK, makes the clients, opens what stays open
-            before = _counts()
+            before = await _settled()
             await _play(lanes, -(-self.turns // LANES // kinds) * kinds)
-            after = _counts()
-            for _ in range(200):
-                if after == before:
-                    break
-                await asyncio.sleep(0.01)  # a connection that was closed needs a moment to be gone on both sides
-                after = _counts()
-            assert after == before
+            assert await _settled() == before
             assert sum(lane.ended for lane in lanes) >= self.turns
+
+
+async def _settled() -> Mapping[str, int]:
+    """The counts, once they stay as they are: closed connections and collected generators need a moment to be gone."""
+    gc.collect()
+    counts, quiet = _counts(), 0
+    async with asyncio.timeout(10):
+        while quiet < 20:
+            await asyncio.sleep(0.01)
+            before, counts = counts, _counts()
+            quiet = quiet + 1 if counts == before else 0
+    return counts
 
 
 def _counts() -> Mapping[str, int]:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import logging
 import random
+import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -110,7 +112,7 @@ class StreamContract(ContractBase):
         assert not events
 
     @pytest.mark.asyncio
-    async def test_a_wire_case(self, wire_case: WireCase) -> None:
+    async def test_a_wire_case(self, wire_case: WireCase, caplog: pytest.LogCaptureFixture) -> None:
         """What somebody's server has sent means what the case says, or is the error that it says."""
         reply = Reply(
             wire_case.body,
@@ -119,7 +121,7 @@ class StreamContract(ContractBase):
             headers=wire_case.headers,
             drop_at=len(wire_case.body) if wire_case.breaks else None,
         )
-        async with self.serving(reply) as (server, provider):
+        async with self.serving(reply, **wire_case.config) as (server, provider):
             if wire_case.failure:
                 events, error = await outcome(provider)
                 assert type(error) in wire_case.failure, repr(error)
@@ -127,7 +129,8 @@ class StreamContract(ContractBase):
                 low, high = wire_case.retry_after or (None, None)
                 assert error.retry_after is None if low is None else low <= (error.retry_after or 0) <= (high or 0)
                 return
-            events = await collect(provider, tools=TOOLS)
+            asked = QUESTION if wire_case.question is None else [Message("user", wire_case.question)]
+            events = await collect(provider, asked, TOOLS)
             check_meaning(
                 events,
                 text=wire_case.text,
@@ -136,6 +139,9 @@ class StreamContract(ContractBase):
                 finish=wire_case.finish,
                 usage=wire_case.usage,
             )
+            told = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+            assert bool(told) == (wire_case.warning is not None), told
+            assert all(re.search(wire_case.warning or "", message) for message in told), told
             await self._check_what_returns(wire_case, events, server)
 
     async def _check_what_returns(self, case: WireCase, events: Sequence[ChatEvent], server: ReplayServer) -> None:

@@ -15,7 +15,7 @@ from gm_chat.providers.base import (
     ProviderRefusedError,
     TokenUsage,
 )
-from gm_chat.testing.wire_cases.base import ARGS, PAGE, QUERY, UNREPORTED, WireCase, compact, sse
+from gm_chat.testing.wire_cases.base import ARGS, AS_TEXT, IN_TEXT, PAGE, QUERY, UNREPORTED, WireCase, compact, sse
 
 __all__ = ["CASES"]
 
@@ -193,6 +193,7 @@ CASES: Final = (
         *tool(2, "a", TEXT),
         *end(),
     ),
+    runs("call-as-text: asked for", *text(0, AS_TEXT[:9], AS_TEXT[9:]), *STOP, config=IN_TEXT),
     # --- arguments ---
     runs("no-arguments", *tool(0, "a", ""), *tool(1, "b"), *end(), meant=(("query", {}),) * 2),
     runs("whole-arguments", *tool(0, "a", input=ARGS), *end()),

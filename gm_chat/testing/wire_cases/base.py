@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from gm_chat.providers.base import FinishReason, ProviderError
 
-__all__ = ["ARGS", "PAGE", "QUERY", "UNREPORTED", "USAGE", "WireCase", "compact", "lines", "sse"]
+__all__ = ["ARGS", "AS_TEXT", "IN_TEXT", "PAGE", "QUERY", "UNREPORTED", "USAGE", "WireCase", "compact", "lines", "sse"]
 
 USAGE: Final = TokenUsage(12, 3)
 """What a case reports and expects unless it says otherwise."""
@@ -22,6 +22,9 @@ UNREPORTED: Final = TokenUsage(reported=False)
 ARGS: Final = {"manager": "Größe 🎉"}
 QUERY: Final = ("query", ARGS)
 """The call that most cases with a call have."""
+AS_TEXT: Final = '```json\n{"name": "query", "arguments": {"manager": "Größe 🎉"}}\n```'
+"""The same call as models write it that do not know how to call."""
+IN_TEXT: Final = {"tool_call_format": "text"}
 PAGE: Final = b"<!doctype html>\n<html><body>Please log in: data: {}</body></html>\n"
 
 
@@ -52,6 +55,12 @@ class WireCase:
     headers: Mapping[str, str] = field(default_factory=dict)
     retry_after: tuple[float, float] | None = None
     """The bounds, in seconds, of the failure's hint; ``None``: it has none."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Further keys of the provider's configuration."""
+    question: str | None = None
+    """What is asked, where the case depends on it."""
+    warning: str | None = None
+    """A regular expression for what the operator must be told in the log."""
     returns: Sequence[Any] = ()
     """JSON values that the next request to this provider must hold, unchanged: its opaque metadata."""
 

@@ -16,7 +16,7 @@ from gm_chat.providers.base import (
     ProviderQuotaError,
     TokenUsage,
 )
-from gm_chat.testing.wire_cases.base import ARGS, PAGE, QUERY, UNREPORTED, WireCase, sse
+from gm_chat.testing.wire_cases.base import ARGS, AS_TEXT, IN_TEXT, PAGE, QUERY, UNREPORTED, WireCase, compact, sse
 
 __all__ = ["CASES"]
 
@@ -130,6 +130,7 @@ CASES: Final = (
         HI,
         STOP,
     ),
+    runs("call-as-text: asked for", chunk({"text": AS_TEXT[:9]}), chunk({"text": AS_TEXT[9:]}), STOP, config=IN_TEXT),
     # --- arguments ---
     runs(
         "no-arguments",
@@ -137,6 +138,9 @@ CASES: Final = (
         STOP,
         meant=(("query", {}),) * 3,
     ),
+    runs("arguments-as-text", chunk(call(args=compact(ARGS))), STOP),
+    runs("not-an-object", chunk(call(args=["Part"])), STOP, meant=(("query", {}),), errors=("not a JSON object",)),
+    fails("not-a-number", ProviderMalformedError, chunk(call(args={"n": math.nan})), STOP),
     runs("cut-off", chunk(call()), end("MAX_TOKENS"), finish="length"),
     # --- the reason to end ---
     runs("stop-after-calls", chunk(call()), STOP),

@@ -45,7 +45,7 @@ _CALLS: Final = {
     "nameless-call": "A call names no tool.",
     "late-calls": "The calls come with the event that ends the stream.",
     "text-and-call": "The model says something before it calls.",
-    "call-as-text": "The model writes a call as text: it stays text.",
+    "call-as-text": "The model writes a call as text: it stays text, unless the configuration says otherwise.",
     "foreign-call": "A call that the service runs itself stands among the blocks: it is none of ours.",
 }
 _ARGUMENTS: Final = {
@@ -96,6 +96,7 @@ _USAGE: Final = {
     "usage-null": "Usage is reported as null.",
     "usage-in-part": "One of the two counts is missing.",
     "usage-after-end": "Usage comes in an event of its own after the end.",
+    "prompt-cut": "The server cut the prompt silently, and with it tools and instructions: the operator is told.",
     "usage-lost": "The connection breaks after the end and before the usage: the answer is complete.",
 }
 _CONTENT: Final = {

@@ -14,7 +14,7 @@ from gm_chat.providers.base import (
     ProviderQuotaError,
     TokenUsage,
 )
-from gm_chat.testing.wire_cases.base import ARGS, PAGE, QUERY, UNREPORTED, WireCase, compact, lines
+from gm_chat.testing.wire_cases.base import ARGS, AS_TEXT, IN_TEXT, PAGE, QUERY, UNREPORTED, WireCase, compact, lines
 
 __all__ = ["CASES"]
 
@@ -111,6 +111,7 @@ CASES: Final = (
         STOP,
         text='{"name":"query","parameters":{}}',
     ),
+    runs("call-as-text: asked for", line(AS_TEXT[:9]), line(AS_TEXT[9:]), STOP, config=IN_TEXT),
     # --- arguments ---
     runs(
         "no-arguments",
@@ -156,6 +157,16 @@ CASES: Final = (
     says("usage-missing", HI, without(STOP, "prompt_eval_count", "eval_count"), usage=UNREPORTED),
     says("usage-null", HI, end(prompt_eval_count=None, eval_count=None), usage=UNREPORTED),
     says("usage-in-part", HI, without(STOP, "prompt_eval_count"), usage=TokenUsage(0, 3, reported=False)),
+    says(
+        "prompt-cut",
+        HI,
+        end(prompt_eval_count=2051),
+        question="x" * 32_000,
+        config={"num_ctx": 4096},
+        usage=TokenUsage(2051, 3),
+        warning="cut a prompt",
+    ),
+    says("prompt-cut: not this one", HI, STOP, config={"num_ctx": 4096}),
     # --- content ---
     says(
         "null-content",

@@ -16,7 +16,7 @@ from gm_chat.providers.base import (
     ProviderRefusedError,
     TokenUsage,
 )
-from gm_chat.testing.wire_cases.base import ARGS, PAGE, QUERY, UNREPORTED, WireCase, compact, sse
+from gm_chat.testing.wire_cases.base import ARGS, AS_TEXT, IN_TEXT, PAGE, QUERY, UNREPORTED, WireCase, compact, sse
 
 __all__ = ["CASES"]
 
@@ -202,6 +202,13 @@ CASES: Final = (
         chunk({"content": '{"name":"query","arguments":{}}'}),
         *STOP,
         text='{"name":"query","arguments":{}}',
+    ),
+    runs(
+        "call-as-text: asked for",
+        chunk({"content": AS_TEXT[:9]}),
+        chunk({"content": AS_TEXT[9:]}),
+        *STOP,
+        config=IN_TEXT,
     ),
     # --- arguments ---
     runs(

@@ -74,7 +74,6 @@ def test_an_unusable_configuration_names_the_key(config: dict[str, Any], message
 @pytest.mark.parametrize(
     "config",
     [
-        {},
         {"base_url": "https://example.org/anthropic", "stream_timeout_seconds": 5},
         {"thinking_budget": 1024, "max_tokens": 4096},
         {"thinking_budget": "adaptive"},
@@ -82,7 +81,45 @@ def test_an_unusable_configuration_names_the_key(config: dict[str, Any], message
     ],
 )
 def test_a_usable_configuration_passes(config: dict[str, Any]) -> None:
-    AnthropicProvider.check_configuration(config)
+    config = {"model": "claude-haiku-4-5", "api_key": "x", **config}
+    assert AnthropicProvider.check_configuration(config) == []
+
+
+def warnings(**config: Any) -> list[tuple[str, str]]:
+    return [(warning.id, warning.hint) for warning in AnthropicProvider.check_configuration(config)]
+
+
+@pytest.mark.parametrize("model", [{}, {"model": "claude-3-5-haiku-latest"}])
+def test_the_retired_default_is_told(model: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    ((id, hint),) = warnings(api_key="x", **model)
+    assert (id, '{"model": "claude-haiku-4-5"}' in hint) == ("gm_chat.W013", True)
+    assert warnings(base_url="http://127.0.0.1", **model) == []
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1")
+    assert warnings(**model) == []
+
+
+def test_anthropic_itself_wants_a_key() -> None:
+    ((id, hint),) = warnings(model="claude-haiku-4-5")
+    assert (id, "export ANTHROPIC_API_KEY=" in hint) == ("gm_chat.W012", True)
+    assert [id for id, _ in warnings()] == ["gm_chat.W013", "gm_chat.W012"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "expected"),
+    [
+        ("ANTHROPIC_API_KEY", "x", []),
+        ("ANTHROPIC_AUTH_TOKEN", "x", []),
+        ("ANTHROPIC_BASE_URL", "http://127.0.0.1", []),
+        ("ANTHROPIC_CUSTOM_HEADERS", "X-Api-Key: x", []),
+        ("ANTHROPIC_CUSTOM_HEADERS", "X-Other: x", ["gm_chat.W012"]),
+        ("ANTHROPIC_PROFILE", "nobody", ["gm_chat.W012"]),
+    ],
+)
+def test_the_environment_may_have_one_or_another_way_in(
+    variable: str, value: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    assert [id for id, _ in warnings(model="claude-haiku-4-5")] == expected
 
 
 def test_from_config_never_looks_at_the_settings(chat_config: dict[str, Any]) -> None:

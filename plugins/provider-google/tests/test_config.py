@@ -82,18 +82,20 @@ def test_an_unusable_configuration_names_the_key(config: dict[str, Any], message
     ],
 )
 def test_a_usable_configuration_passes(config: dict[str, Any]) -> None:
-    GeminiProvider.check_configuration(config)
+    assert GeminiProvider.check_configuration(config) == []
 
 
-def test_google_itself_wants_a_key() -> None:
-    with pytest.raises(ValueError, match=r"Type: export GEMINI_API_KEY=.*provider_config\['api_key'\].*'base_url'"):
-        GeminiProvider.check_configuration({})
+@pytest.mark.parametrize("switch", ["", "false", "0"])
+def test_google_itself_wants_a_key(switch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", switch)
+    (warning,) = GeminiProvider.check_configuration({})
+    assert (warning.id, "export GEMINI_API_KEY=" in warning.hint) == ("gm_chat.W012", True)
 
 
 @pytest.mark.parametrize("variable", ENVIRONMENT)
 def test_the_environment_may_have_one_or_another_way_in(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, "true")
-    GeminiProvider.check_configuration({})
+    assert GeminiProvider.check_configuration({}) == []
 
 
 def test_from_config_never_looks_at_the_settings(chat_config: dict[str, Any]) -> None:

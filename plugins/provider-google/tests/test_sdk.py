@@ -322,6 +322,16 @@ class TestSignatures:
             await collect(provider(server), self.HISTORY, TOOLS)
         assert len(server.requests) == 2
 
+    async def test_a_thought_before_it_is_no_beginning_of_an_answer(self) -> None:
+        thought = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hm", "thought": True}]}}]}
+        end = {"candidates": [{"finishReason": "MISSING_THOUGHT_SIGNATURE"}]}
+        async with ReplayServer() as server:
+            server.reply(PATH, Reply(events(thought, end)), TEXT)
+            seen = await collect(provider(server), self.HISTORY, TOOLS)
+        assert seen[0] == TextChunkEvent("")
+        assert isinstance(seen[-1], DoneEvent)
+        assert len(server.requests) == 2
+
     async def test_not_after_the_answer_has_begun(self) -> None:
         end = {"candidates": [{"finishReason": "MISSING_THOUGHT_SIGNATURE"}]}
         async with ReplayServer() as server:

@@ -92,8 +92,9 @@ class TestText:
             DoneEvent(UNREPORTED, "stop"),
         ]
 
-    def test_thoughts_are_not_shown(self) -> None:
+    def test_thoughts_are_not_shown_but_a_sign_of_life(self) -> None:
         assert run(chunk({"text": "hm", "thought": True}, {"text": "a", "thought": False}), end()) == [
+            TextChunkEvent(""),
             TextChunkEvent("a"),
             DoneEvent(UNREPORTED, "stop"),
         ]

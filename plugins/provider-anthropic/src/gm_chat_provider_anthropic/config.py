@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
+from gm_chat.providers.base import CheckWarning
 from gm_chat.providers.configuration import ProviderConfig, check_count, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["AnthropicConfig"]
+__all__ = ["OWN_SERVER", "AnthropicConfig"]
+
+OWN_SERVER: Final = "ANTHROPIC_BASE_URL"
+"""The SDK's variable for the address."""
+
+RETIRED: Final = "claude-3-5-haiku-latest"
+"""The specification's default, which Anthropic has retired since."""
 
 MAX_TOKENS: Final = 1024
 MIN_THINKING: Final = 1024
@@ -30,7 +38,7 @@ class AnthropicConfig(ProviderConfig):
     max_temperature: ClassVar[float] = 1.0
     example_url: ClassVar[str] = "http://127.0.0.1:8080"
 
-    model: str = "claude-3-5-haiku-latest"
+    model: str = RETIRED
     max_tokens: int = MAX_TOKENS
     thinking_budget: int | Literal["adaptive"] | None = None
 
@@ -44,6 +52,18 @@ class AnthropicConfig(ProviderConfig):
                 "provider_config['base_url'] ends with /v1, which is appended to it: leave that out, as in "
                 f"{cls.example_url!r}"
             )
+
+    def retired_model(self) -> list[CheckWarning]:
+        """Return a warning if Anthropic itself is asked for the default model; servers of one's own may call one so."""
+        if self.model != RETIRED or self.base_url or os.environ.get(OWN_SERVER):
+            return []
+        return [
+            CheckWarning(
+                id="gm_chat.W013",
+                message=f"Anthropic has retired the model {RETIRED!r}, which is the default.",
+                hint='Name another one: "provider_config": {"model": "claude-haiku-4-5"}',
+            )
+        ]
 
     @classmethod
     def check(cls, given: Mapping[str, Any]) -> None:

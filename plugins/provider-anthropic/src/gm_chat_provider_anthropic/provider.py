@@ -11,11 +11,12 @@ from gm_chat.providers.base import (
     CallOptions,
     Capability,
     ChatEvent,
+    CheckWarning,
     Message,
     ToolDefinition,
 )
 from gm_chat.providers.door import SDKDoor
-from gm_chat_provider_anthropic.config import AnthropicConfig
+from gm_chat_provider_anthropic.config import OWN_SERVER, AnthropicConfig
 from gm_chat_provider_anthropic.request import build_request
 from gm_chat_provider_anthropic.stream import StreamAssembler
 
@@ -39,13 +40,16 @@ class AnthropicProvider(BaseLLMProvider):
     required_extra: ClassVar[str | None] = "chat-anthropic"
 
     @classmethod
-    def check_configuration(cls, config: Mapping[str, Any] | None = None) -> None:
-        """Raise :class:`AnthropicDependencyImportError` without the SDK, ``ValueError`` for an unusable key.
+    def check_configuration(cls, config: Mapping[str, Any] | None = None) -> list[CheckWarning]:
+        """Raise :class:`AnthropicDependencyImportError` without the SDK, ``ValueError`` for an unusable value.
 
-        A missing ``api_key`` is no error here: it may come from the environment of another process.
+        Return warnings if Anthropic itself is to be called: for a retired model, and without any way in. The SDK has
+        more of these than an ``api_key``, here or in the environment.
         """
-        _SDK.open()
-        AnthropicConfig.read(cls(config).provider_config)
+        sdk = _SDK.open()
+        read = AnthropicConfig.read(cls(config).provider_config)
+        missing = read.missing_key("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", own_server=OWN_SERVER)
+        return [*read.retired_model(), *(() if missing and sdk.is_let_in(read) else missing)]
 
     def complete(
         self, messages: list[Message], tools: list[ToolDefinition], *, options: CallOptions | None = None

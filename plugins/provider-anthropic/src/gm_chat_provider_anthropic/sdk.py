@@ -9,6 +9,7 @@ import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import httpx2
@@ -31,9 +32,10 @@ from gm_chat.providers.base import (
     ProviderTimeoutError,
 )
 from gm_chat.providers.configuration import NO_KEY
-from gm_chat.providers.connections import ConnectionWatch, went_stale
+from gm_chat.providers.connections import ConnectionWatch, retry_stale
 from gm_chat.providers.failures import parse_retry_after, refuse_page
 from gm_chat.providers.pool import ClientPool
+from gm_chat_provider_anthropic.config import OWN_SERVER
 from gm_chat_provider_anthropic.errors import describe, error_of
 from gm_chat_provider_anthropic.recovery import LASTING, without, without_refused
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
     from gm_chat_provider_anthropic.config import AnthropicConfig
 
-__all__ = ["stream_objects"]
+__all__ = ["is_let_in", "stream_objects"]
 
 logger = logging.getLogger("gm_chat.providers.anthropic")
 
@@ -51,6 +53,9 @@ WITH_TEMPERATURE: Final = {"anthropic-version": "2023-06-01"}
 
 LINGER_SECONDS: Final = 0.25
 """How long to wait for the end of the response after the end of the message: some gateways hold it back."""
+
+_LOST: Final = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
+"""The errors of a connection that breaks."""
 
 
 @dataclass(slots=True)
@@ -71,8 +76,16 @@ _TLS: Final = httpx2.create_ssl_context()
 """One for the process: reading the certificates takes 25 ms, all else about a client next to nothing."""
 
 
-def _new_session(config: AnthropicConfig) -> _Session:
-    client = AsyncAnthropic(
+def is_let_in(config: AnthropicConfig) -> bool:
+    """Whether the SDK has a key, a token, a header or a profile to show, here or in its environment."""
+    try:
+        return _is_let_in(_new_client(config))
+    except AnthropicError:  # a profile that cannot be read
+        return False
+
+
+def _new_client(config: AnthropicConfig) -> AsyncAnthropic:
+    return AsyncAnthropic(
         api_key=config.api_key,
         base_url=config.base_url,
         timeout=config.timeout_seconds,
@@ -80,9 +93,17 @@ def _new_session(config: AnthropicConfig) -> _Session:
         default_headers=None if config.temperature is None else WITH_TEMPERATURE,
         http_client=DefaultAsyncHttpxClient(verify=_TLS, event_hooks={"request": [_watch]}),
     )
+
+
+def _is_let_in(client: AsyncAnthropic) -> bool:
     named = {name.lower() for name in client.default_headers}
-    if client.credentials is None and named.isdisjoint({"authorization", "x-api-key"}):
-        if not (config.base_url or os.environ.get("ANTHROPIC_BASE_URL")):
+    return client.credentials is not None or not named.isdisjoint({"authorization", "x-api-key"})
+
+
+def _new_session(config: AnthropicConfig) -> _Session:
+    client = _new_client(config)
+    if not _is_let_in(client):
+        if not (config.base_url or os.environ.get(OWN_SERVER)):
             raise ProviderAuthenticationError(
                 "there is no key: set provider_config['api_key'], or ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN in the "
                 "environment"
@@ -186,7 +207,7 @@ async def _open(session: _Session, body: Mapping[str, Any]) -> AsyncStream[objec
         body = without(body, name)
     while True:
         try:
-            return await _post(session.client, body)
+            return await retry_stale(partial(_send, session.client, body), *_LOST)
         except APIStatusError as error:
             refusal = describe(_body_of(error))
             shorter = without_refused(body, refusal) if error.status_code in (400, 422) else None
@@ -195,16 +216,6 @@ async def _open(session: _Session, body: Mapping[str, Any]) -> AsyncStream[objec
         name, body = shorter
         logger.warning("the request is sent again without %r, which the server refused", name)
         session.refused.update(LASTING & {name})
-
-
-async def _post(client: AsyncAnthropic, body: Mapping[str, Any]) -> AsyncStream[object]:
-    """Post the body; once more if the connection that was kept from an earlier call turns out to be closed."""
-    try:
-        return await _send(client, body)
-    except APIConnectionError as error:
-        if not went_stale(error, httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
-            raise
-    return await _send(client, body)
 
 
 async def _send(client: AsyncAnthropic, body: Mapping[str, Any]) -> AsyncStream[object]:

@@ -39,6 +39,7 @@ _FINISH: Final[Mapping[str, FinishReason]] = {
 """``refusal`` is an error. ``pause_turn``, which only tools of the vendor's own cause, counts as unknown."""
 
 _THINKING: Final = ("thinking", "redacted_thinking")
+_SIGN_OF_LIFE: Final = TextChunkEvent("")
 _COUNTERS: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 
 
@@ -75,16 +76,19 @@ class StreamAssembler:
         """Whether ``message_stop`` has come."""
 
     def feed(self, event: object) -> Iterator[TextChunkEvent]:
-        """Take one object and yield the text in it. Objects of unknown types say nothing."""
+        """Take one object and yield the text in it, empty text for a thought, which is not part of the answer.
+
+        Objects of unknown types say nothing.
+        """
         values = object_of(event, "an event of the stream")
-        text = ""
+        said: TextChunkEvent | None = None
         match values.get("type"):
             case "message_start":
                 self._start_message(object_of(values.get("message"), "a message"))
             case "content_block_start":
-                text = self._start_block(_index(values), object_of(values.get("content_block"), "a block"))
+                said = self._start_block(_index(values), object_of(values.get("content_block"), "a block"))
             case "content_block_delta":
-                text = self._feed_block(_index(values), object_of(values.get("delta"), "a delta"))
+                said = self._feed_block(_index(values), object_of(values.get("delta"), "a delta"))
             case "content_block_stop":
                 if block := self._by_index.get(_index(values)):
                     block.stopped = True
@@ -93,9 +97,9 @@ class StreamAssembler:
                 self._count(values.get("usage"))
             case "message_stop":
                 self.is_complete = True
-        if text:
-            self._characters += len(text)
-            yield TextChunkEvent(text)
+        if said is not None:
+            self._characters += len(said.content)
+            yield said
 
     def _start_message(self, message: Mapping[str, Any]) -> None:
         self._model = text_of(message.get("model"), "a model's name") or self._model
@@ -106,7 +110,7 @@ class StreamAssembler:
         if isinstance(delta.get("stop_details"), Mapping):
             self._stop_details = delta["stop_details"]
 
-    def _start_block(self, index: int | None, start: Mapping[str, Any]) -> str:
+    def _start_block(self, index: int | None, start: Mapping[str, Any]) -> TextChunkEvent | None:
         """Begin a block; one index for two open blocks is refused where the rest of a call could go astray."""
         open_block = self._by_index.get(index)
         if open_block is not None and open_block.kind == "tool_use" and not open_block.stopped:
@@ -116,22 +120,25 @@ class StreamAssembler:
         block = _Block(kind, start, self._characters, calls)
         self._blocks.append(block)
         self._by_index[index] = block
-        return text_of(start.get("text"), "a text") if kind == "text" else ""
+        if kind in _THINKING:
+            return _SIGN_OF_LIFE
+        return _text(start) if kind == "text" else None
 
-    def _feed_block(self, index: int | None, delta: Mapping[str, Any]) -> str:
+    def _feed_block(self, index: int | None, delta: Mapping[str, Any]) -> TextChunkEvent | None:
         block = self._by_index.get(index)
         match delta.get("type"):
             case "text_delta":
-                return text_of(delta.get("text"), "a text")
+                return _text(delta)
             case "input_json_delta":
                 if block is None or block.kind in ("text", *_THINKING):
                     raise ProviderMalformedError(f"arguments came at index {index!r}, where no tool call has started")
                 block.parts.append(text_of(delta.get("partial_json"), "arguments"))
             case "thinking_delta" if block is not None and block.kind == "thinking":
                 block.parts.append(text_of(delta.get("thinking"), "a thought"))
+                return _SIGN_OF_LIFE
             case "signature_delta" if block is not None and block.kind == "thinking":
                 block.signature.append(text_of(delta.get("signature"), "a signature"))
-        return ""
+        return None
 
     def _count(self, usage: object) -> None:
         """Note token counts. They are cumulative, so the last one counts; but a 0 may mean "told before"."""
@@ -183,6 +190,11 @@ class StreamAssembler:
             thinking_tokens=usage.get("thinking_tokens", 0),
             reported="input_tokens" in usage and "output_tokens" in usage,
         )
+
+
+def _text(values: Mapping[str, Any]) -> TextChunkEvent | None:
+    text = text_of(values.get("text"), "a text")
+    return TextChunkEvent(text) if text else None
 
 
 def _thought(block: _Block) -> Thought:

@@ -8,11 +8,10 @@ without any ``data:``.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
-from gm_chat.providers.arguments import finite, refuse_constant
 from gm_chat.providers.base import ProviderIncompleteError, ProviderMalformedError
+from gm_chat.providers.wire import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +57,7 @@ class EventDecoder:
             data = b"\n".join(self._data).strip()
             self._data.clear()
             if data and data != b"[DONE]":  # what gateways that know OpenAI's streams better close them with
-                yield _value(data)
+                yield value_of(data)
             return
         name, _, value = line.removeprefix(b"\xef\xbb\xbf").partition(b":")
         if name == b"data":
@@ -69,14 +68,7 @@ class EventDecoder:
     def _bare_values(self) -> Iterator[object]:
         """Yield the objects of JSON without events: an error, or the array that the API sends without ``alt=sse``."""
         try:
-            value = _value(b"\n".join(self._bare))
+            value = value_of(b"\n".join(self._bare))
         except ProviderMalformedError:
             return  # unknown fields, which the standard wants ignored
         yield from value if isinstance(value, list) else [value]
-
-
-def _value(data: bytes) -> object:
-    try:
-        return json.loads(data, parse_constant=refuse_constant, parse_float=finite)
-    except (ValueError, RecursionError) as error:  # JSON, or UTF-8, that is none
-        raise ProviderMalformedError(f"the stream holds what is not JSON ({error}): {data[:80]!r}") from error

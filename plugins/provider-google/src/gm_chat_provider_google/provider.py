@@ -11,7 +11,9 @@ from gm_chat.providers.base import (
     CallOptions,
     Capability,
     ChatEvent,
+    CheckWarning,
     Message,
+    TextChunkEvent,
     ToolDefinition,
 )
 from gm_chat.providers.door import SDKDoor
@@ -29,7 +31,6 @@ __all__ = ["GeminiProvider", "GoogleProvider"]
 _SDK: Final = SDKDoor("gm_chat_provider_google.sdk", missing=GoogleDependencyImportError, extra="chat-google")
 
 _KEYS: Final = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-_VERTEX: Final = ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
 
 
 class GeminiProvider(BaseLLMProvider):
@@ -43,14 +44,15 @@ class GeminiProvider(BaseLLMProvider):
     required_extra: ClassVar[str | None] = "chat-google"
 
     @classmethod
-    def check_configuration(cls, config: Mapping[str, Any] | None = None) -> None:
-        """Raise :class:`GoogleDependencyImportError` without the SDK, ``ValueError`` for what cannot work.
+    def check_configuration(cls, config: Mapping[str, Any] | None = None) -> list[CheckWarning]:
+        """Raise :class:`GoogleDependencyImportError` without the SDK, ``ValueError`` for an unusable value.
 
-        That is a configuration with an unusable value, and one without any ``api_key`` for Google's Gemini API.
-        Vertex AI, which the SDK's environment chooses, has other ways to let one in.
+        Return a warning if there is no ``api_key`` for Google's Gemini API, here or in the environment. Vertex AI,
+        which the SDK's environment chooses, has other ways to let one in.
         """
-        _SDK.open()
-        GoogleConfig.read(cls(config).provider_config).check_key(*_KEYS, *_VERTEX, own_server="GOOGLE_GEMINI_BASE_URL")
+        sdk = _SDK.open()
+        read = GoogleConfig.read(cls(config).provider_config)
+        return [] if sdk.uses_vertex() else read.missing_key(*_KEYS, own_server="GOOGLE_GEMINI_BASE_URL")
 
     async def complete(
         self, messages: list[Message], tools: list[ToolDefinition], *, options: CallOptions | None = None
@@ -72,7 +74,7 @@ class GeminiProvider(BaseLLMProvider):
             try:
                 async with aclosing(completion(_SDK, config, body, assembler, tools=tools, options=asked)) as events:
                     async for event in events:
-                        has_begun = True
+                        has_begun = has_begun or event != TextChunkEvent("")  # that is a sign of life
                         yield event
                 return
             except SignatureError:

@@ -23,9 +23,9 @@ from gm_chat.providers.base import (
     ProviderMalformedError,
     ProviderTimeoutError,
 )
-from gm_chat.providers.configuration import is_http_url
-from gm_chat.providers.connections import ConnectionWatch
-from gm_chat.providers.failures import parse_retry_after
+from gm_chat.providers.configuration import NO_KEY, is_http_url
+from gm_chat.providers.connections import ConnectionWatch, retry_stale
+from gm_chat.providers.failures import parse_retry_after, refuse_page, without_keys
 from gm_chat.providers.pool import ClientPool
 from gm_chat_provider_google.events import EventDecoder
 from gm_chat_provider_google.failures import failure
@@ -33,15 +33,15 @@ from gm_chat_provider_google.failures import failure
 if TYPE_CHECKING:
     from gm_chat_provider_google.config import GoogleConfig
 
-__all__ = ["stream_objects"]
-
-NO_KEY: Final = "not-needed"
-"""Sent to a server of one's own when no key is configured: the SDK insists on one, such servers ignore it."""
+__all__ = ["stream_objects", "uses_vertex"]
 
 _KEYS: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 _TLS: Final = httpx2.create_ssl_context()
 """One for the process: reading the certificates takes 25 ms, all else about a client next to nothing."""
 _LIMITS: Final = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
+
+_LOST: Final = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
+"""The errors of a connection that breaks."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ def _new_session(config: GoogleConfig) -> _Session:
         raise ProviderError(
             "GOOGLE_GEMINI_BASE_URL in the environment is no http:// or https:// address without query", retryable=False
         )
-    if key is None and own_server and not any(map(os.environ.get, _KEYS)) and not _uses_vertex():
+    if key is None and own_server and not any(map(os.environ.get, _KEYS)) and not uses_vertex():
         key = NO_KEY
     http = httpx2.AsyncClient(
         verify=_TLS, limits=_LIMITS, event_hooks={"request": [partial(_prepare, config.timeout_seconds)]}
@@ -84,7 +84,7 @@ def _new_session(config: GoogleConfig) -> _Session:
     return _Session(Client(api_key=key, http_options=options), http)
 
 
-def _uses_vertex() -> bool:
+def uses_vertex() -> bool:
     """Whether the environment chooses Vertex AI, which has other ways than a key to let one in."""
     switches = map(os.environ.get, ("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI"))
     return any(switch is not None and switch.lower() in ("true", "1") for switch in switches)
@@ -103,13 +103,8 @@ async def stream_objects(config: GoogleConfig, body: Mapping[str, Any]) -> Async
     started = False
     try:
         client = await _client(config)
-        async with aclosing(await _open(client, config.model, body)) as response:
-            kind = response.headers.get("content-type", "")
-            if "html" in kind:
-                raise ProviderIncompleteError(
-                    f"the server answered with a page ({kind}) instead of a stream: is base_url right, does a proxy "
-                    "or a login stand before it?"
-                )
+        async with aclosing(await retry_stale(partial(_send, client, config.model, body), *_LOST)) as response:
+            refuse_page(response.headers.get("content-type", ""))
             async with aclosing(_values(response)) as values:
                 async for value in values:
                     started = True
@@ -149,17 +144,6 @@ async def _client(config: GoogleConfig) -> Client:
         raise ProviderAuthenticationError(f"{error} In gm-chat: provider_config['api_key'].") from error
 
 
-async def _open(client: Client, model: str, body: Mapping[str, Any]) -> httpx2.Response:
-    """Post the body; once more if the connection that was kept from an earlier call turns out to be closed."""
-    try:
-        return await _send(client, model, body)
-    except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError) as error:
-        watch = error.request.extensions.get("trace")
-        if not isinstance(watch, ConnectionWatch) or watch.opened:
-            raise
-    return await _send(client, model, body)
-
-
 async def _send(client: Client, model: str, body: Mapping[str, Any]) -> httpx2.Response:
     """Do what ``models.generate_content_stream()`` does, up to the response: see the module `stream` for the reason.
 
@@ -190,8 +174,5 @@ def _checked(value: object, config: GoogleConfig) -> Mapping[str, Any]:
 
 
 def _masked(error: ProviderError, config: GoogleConfig) -> ProviderError:
-    """Take the key out of the error's text: some gateways quote it."""
-    detail = str(error)
-    for key in filter(None, (config.api_key, *map(os.environ.get, _KEYS))):
-        detail = detail.replace(key, "<api_key>")
+    detail = without_keys(str(error), config.api_key, *map(os.environ.get, _KEYS))
     return type(error)(detail, retry_after=error.retry_after, retryable=error.retryable)

@@ -93,7 +93,7 @@ class StreamAssembler:
         return self._reason is not None or self._blocked is not None
 
     def feed(self, chunk: Mapping[str, Any]) -> Iterator[TextChunkEvent]:
-        """Take one object and yield the text in it."""
+        """Take one object and yield the text in it, empty text for a thought, which is not part of the answer."""
         answered_by = chunk.get("modelVersion")
         if isinstance(answered_by, str) and answered_by:
             self._answered_by = answered_by
@@ -108,8 +108,9 @@ class StreamAssembler:
     def _feed_candidate(self, candidate: Mapping[str, Any]) -> Iterator[TextChunkEvent]:
         content = object_of(candidate.get("content"), "content")
         for item in array_of(content.get("parts"), "parts"):
-            text = self._feed_part(object_of(item, "a part"))
-            if text:
+            part = object_of(item, "a part")
+            text = self._feed_part(part)
+            if text or part.get("thought"):
                 yield TextChunkEvent(text)
         reason = _reason(candidate, "finishReason")
         if reason is not None:

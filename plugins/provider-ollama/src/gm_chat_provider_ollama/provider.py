@@ -40,7 +40,7 @@ class OllamaProvider(BaseLLMProvider):
 
     @classmethod
     def check_configuration(cls, config: Mapping[str, Any] | None = None) -> None:
-        """Raise :class:`OllamaDependencyImportError` without the SDK, ``ValueError`` for an unusable key,
+        """Raise :class:`OllamaDependencyImportError` without the SDK, ``ValueError`` for an unusable value,
         in particular :class:`~gm_chat.providers.ollama.OllamaBaseUrlError`. Nothing is sent to the server.
         """
         _SDK.open()

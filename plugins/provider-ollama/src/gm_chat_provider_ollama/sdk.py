@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
@@ -15,7 +16,7 @@ from gm_chat.providers.base import (
     ProviderIncompleteError,
     ProviderTimeoutError,
 )
-from gm_chat.providers.connections import ConnectionWatch, went_stale
+from gm_chat.providers.connections import ConnectionWatch, retry_stale
 from gm_chat.providers.failures import error_for_status, parse_retry_after, refuse_page, without_keys
 from gm_chat.providers.pool import ClientPool
 from gm_chat_provider_ollama.stream import LineDecoder
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from gm_chat_provider_ollama.config import OllamaConfig
 
 __all__ = ["stream_objects"]
+
+_LOST: Final = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
+"""The errors of a connection that breaks."""
 
 
 class RawChatClient(AsyncClient):
@@ -41,7 +45,7 @@ class RawChatClient(AsyncClient):
 
     async def chat_objects(self, body: Mapping[str, Any]) -> AsyncGenerator[Mapping[str, Any]]:
         """Post ``body`` to ``/api/chat`` and yield the stream's objects; raise a ``ProviderError`` for a refusal."""
-        async with aclosing(await self._post(body)) as response:
+        async with aclosing(await retry_stale(partial(self._send, body), *_LOST)) as response:
             if response.status_code >= 400:
                 raise _refusal(response, await response.aread(), self.key)
             refuse_page(response.headers.get("content-type", ""))
@@ -51,15 +55,6 @@ class RawChatClient(AsyncClient):
                     yield value
             for value in decoder.finish():
                 yield value
-
-    async def _post(self, body: Mapping[str, Any]) -> httpx.Response:
-        """Post the body; once more if the connection that was kept from an earlier call turns out to be closed."""
-        try:
-            return await self._send(body)
-        except httpx.TransportError as error:
-            if not went_stale(error, httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
-                raise
-        return await self._send(body)
 
     async def _send(self, body: Mapping[str, Any]) -> httpx.Response:
         client: httpx.AsyncClient = self._client

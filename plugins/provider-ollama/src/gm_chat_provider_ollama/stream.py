@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from gm_chat.providers.arguments import decode_arguments, finite, refuse_constant
+from gm_chat.providers.arguments import decode_arguments
 from gm_chat.providers.base import (
     ChatEvent,
     DoneEvent,
@@ -18,7 +17,7 @@ from gm_chat.providers.base import (
     TokenUsage,
     ToolCallEvent,
 )
-from gm_chat.providers.wire import array_of, count_of, is_count, object_of, text_of
+from gm_chat.providers.wire import array_of, count_of, is_count, object_of, text_of, value_of
 
 __all__ = ["LineDecoder", "StreamAssembler"]
 
@@ -51,10 +50,7 @@ class LineDecoder:
                 raise ProviderIncompleteError("the stream ended in the middle of a line") from error
 
     def _decode(self, line: bytes) -> Mapping[str, Any]:
-        try:
-            value = json.loads(line, parse_constant=refuse_constant, parse_float=finite)
-        except (ValueError, RecursionError) as error:
-            raise ProviderMalformedError(f"a line of the stream is not JSON ({error}): {line[:80]!r}") from error
+        value = value_of(line)
         if not isinstance(value, Mapping):
             raise ProviderMalformedError(f"a line of the stream is {value!r:.80}: expected a JSON object")
         return value

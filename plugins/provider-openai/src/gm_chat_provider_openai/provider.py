@@ -10,6 +10,7 @@ from gm_chat.providers.base import (
     CallOptions,
     Capability,
     ChatEvent,
+    CheckWarning,
     Message,
     ToolDefinition,
 )
@@ -38,13 +39,14 @@ class OpenAIProvider(BaseLLMProvider):
     required_extra: ClassVar[str | None] = "chat-openai"
 
     @classmethod
-    def check_configuration(cls, config: Mapping[str, Any] | None = None) -> None:
-        """Raise :class:`OpenAIDependencyImportError` without the SDK, ``ValueError`` for an unusable key.
+    def check_configuration(cls, config: Mapping[str, Any] | None = None) -> list[CheckWarning]:
+        """Raise :class:`OpenAIDependencyImportError` without the SDK, ``ValueError`` for an unusable value.
 
-        OpenAI itself wants an ``api_key``, here or in the environment; a server of one's own may want none.
+        Return a warning if OpenAI itself is to be called and there is no ``api_key``, here or in the environment.
         """
         _SDK.open()
-        OpenAIConfig.read(cls(config).provider_config).check_key("OPENAI_API_KEY", own_server="OPENAI_BASE_URL")
+        read = OpenAIConfig.read(cls(config).provider_config)
+        return read.missing_key("OPENAI_API_KEY", own_server="OPENAI_BASE_URL")
 
     def complete(
         self, messages: list[Message], tools: list[ToolDefinition], *, options: CallOptions | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import httpx2
@@ -31,7 +32,7 @@ from gm_chat.providers.base import (
     ProviderTimeoutError,
 )
 from gm_chat.providers.configuration import NO_KEY
-from gm_chat.providers.connections import ConnectionWatch, went_stale
+from gm_chat.providers.connections import ConnectionWatch, retry_stale
 from gm_chat.providers.failures import error_for_status, parse_retry_after, refuse_page, without_keys
 from gm_chat.providers.pool import ClientPool
 
@@ -56,6 +57,9 @@ _BY_CODE: Final[dict[str, type[ProviderError]]] = {
     "server_overloaded": ProviderOverloadedError,
 }
 _USAGE_OPTION: Final = re.compile(r"stream_options|include_usage")
+
+_LOST: Final = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
+"""The errors of a connection that breaks."""
 
 
 @dataclass(slots=True)
@@ -135,13 +139,7 @@ async def _open(session: _Session, body: CompletionCreateParamsStreaming) -> Asy
 
 
 async def _post(client: AsyncOpenAI, body: CompletionCreateParamsStreaming) -> AsyncStream[object]:
-    """Post the body; once more if the connection that was kept from an earlier call turns out to be closed."""
-    try:
-        return await _send(client, body)
-    except APIConnectionError as error:
-        if not went_stale(error, httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
-            raise
-    return await _send(client, body)
+    return await retry_stale(partial(_send, client, body), *_LOST)
 
 
 async def _send(client: AsyncOpenAI, body: CompletionCreateParamsStreaming) -> AsyncStream[object]:

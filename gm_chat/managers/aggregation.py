@@ -1,0 +1,158 @@
+"""Runs an :class:`AggregatePlan` over Django models in one statement, under the actor's rights.
+
+Rows that the actor may not see take no part at any hop. Results are the same on every database.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import connections
+from django.db.models import F, Q, QuerySet
+
+from gm_chat.managers.api import And, Condition, FieldReference, Not, Or
+from gm_chat.managers.conversion import CONVERT, fitting
+from gm_chat.managers.deadline import guard
+from gm_chat.managers.expressions import Expressions
+from gm_chat.managers.filling import MAX_FOUND, finish, named_in
+from gm_chat.managers.functions import able_to_take_medians
+from gm_chat.managers.measures import AggregatePage, AggregatePlan, FieldValue, Group, Measure
+from gm_chat.managers.rows import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gm_chat.managers.api import Where
+    from gm_chat.managers.binding import Binding
+    from gm_chat.managers.conversion import Convert
+    from gm_chat.plugin import Actor
+
+__all__ = ["execute_aggregate"]
+
+
+def execute_aggregate(
+    plan: AggregatePlan, bindings: Mapping[str, Binding], actor: Actor, *, deadline: float | None = None
+) -> AggregatePage:
+    """Run a plan under the actor's rights. Blocking. Raises ``ToolError("timeout")`` at the deadline."""
+    alias = bindings[plan.manager].model._default_manager.db
+    with guard(alias, deadline):
+        return _Aggregation(plan, Scope(bindings, actor)).run()
+
+
+class _Aggregation:
+    """One run: the plan into one queryset, its rows into objects."""
+
+    def __init__(self, plan: AggregatePlan, scope: Scope) -> None:
+        self._plan = plan
+        self._scope = scope
+        self._expressions = Expressions(plan, scope)
+        self._columns = self._expressions.columns
+        self._types = {item.name: item.type for item in plan.groups} | {item.name: item.type for item in plan.measures}
+
+    def run(self) -> AggregatePage:
+        plan, scope = self._plan, self._scope
+        rows = scope.rows(plan.manager)
+        if plan.where.parts:
+            rows = rows.filter(scope.condition(plan.where, plan.manager))
+        measures = {
+            self._columns[item.name]: self._expressions.measure(item.name)
+            for item in plan.measures
+            if item.name not in self._expressions.across
+        }
+        with able_to_take_medians(connections[rows.db]) if self._expressions.takes_medians else nullcontext():
+            found = [rows.aggregate(**measures)] if not plan.groups else list(self._grouped(rows, measures))
+        if plan.fill is not None:
+            named = [{name: row[column] for name, column in self._columns.items() if column in row} for row in found]
+            found = [{self._columns[name]: value for name, value in row.items()} for row in finish(plan, named)]
+        shown: list[Group | Measure] = [*plan.groups, *(item for item in plan.measures if not item.hidden)]
+        converters = [(item.name, self._columns[item.name], self._converter(item)) for item in shown]
+        data = [
+            {name: None if row[column] is None else convert(row[column]) for name, column, convert in converters}
+            for row in found[: plan.limit]
+        ]
+        kept = fitting(data, plan.max_bytes)
+        return AggregatePage(data[:kept], has_more=kept < len(found), truncated=kept < len(data))
+
+    def _grouped(self, rows: QuerySet[Any], measures: Mapping[str, Any]) -> Any:
+        plan, across = self._plan, self._expressions.across
+        groups = {self._columns[group.name]: self._expressions.group(group.path, group.part) for group in plan.groups}
+        grouped: Any = rows.annotate(**groups).values(*groups)
+        grouped = grouped.annotate(**measures) if measures else grouped.distinct()
+        if plan.fill is not None:
+            return grouped.order_by()[: MAX_FOUND + 1]
+        if early := [part for part in plan.having.parts if not named_in(part) & across]:
+            grouped = grouped.filter(self._having(And(tuple(early))))
+        for item in plan.measures:
+            if item.name in across:
+                grouped = grouped.annotate(**{self._columns[item.name]: self._expressions.measure(item.name)})
+        if late := [part for part in plan.having.parts if named_in(part) & across]:
+            grouped = grouped.filter(self._having(And(tuple(late))))
+        order = [
+            F(self._columns[term.path[0]]).desc(nulls_last=True)
+            if term.descending
+            else F(self._columns[term.path[0]]).asc(nulls_last=True)
+            for term in plan.order
+        ]
+        order += [F(column).asc(nulls_last=True) for column in groups]  # so that pages never overlap
+        return grouped.order_by(*order)[plan.offset : plan.offset + plan.limit + 1]
+
+    def _having(self, where: Where) -> Q:
+        match where:
+            case And(parts):
+                return Q(*map(self._having, parts))
+            case Or(parts):
+                return Q(*map(self._having, parts), _connector=Q.OR)
+            case Not(part):
+                return ~self._having(part)
+            case Condition(path, lookup, value):
+                column = self._columns[path[0]]
+                if isinstance(value, FieldReference):
+                    return Q(**{f"{column}__{lookup}": F(self._columns[value.path[0]])})
+                if self._types[path[0]] == "integer":
+                    lookup, value = _whole(lookup, value)
+                return Q(**{f"{column}__{lookup}": value})
+        raise TypeError(f"having cannot hold {where!r}: groups have no relations")
+
+    def _converter(self, item: Group | Measure) -> Convert:
+        """What makes a column's values JSON. Databases disagree in the Python types of sums and means."""
+        if isinstance(item, Group) and item.type == "duration":
+            return CONVERT["duration"]
+        if item.type != "decimal":
+            return _CONVERT[item.type]
+        formula = FieldValue(item.path, item.type) if isinstance(item, Group) else item.formula
+        return _decimals(self._expressions.places(formula, self._plan.manager))
+
+
+def _whole(lookup: str, value: Any) -> tuple[str, Any]:
+    """What a comparison with any number asks of a whole one: Django would cut off the fraction.
+
+    As an expression the number would do, but beside a condition on a window Django drops columns that stand twice.
+    """
+    match lookup, value:
+        case (("gt" | "lte"), Decimal()):
+            return lookup, math.floor(value)
+        case (("gte" | "lt"), Decimal()):
+            return lookup, math.ceil(value)
+        case "range", (Decimal() as first, Decimal() as last):
+            return lookup, (math.ceil(first), math.floor(last))
+        case (("exact" | "in"), _):
+            items = value if isinstance(value, tuple) else (value,)
+            return "in", [int(item) for item in items if item == int(item)]
+    return lookup, value
+
+
+def _decimals(places: int) -> Convert:
+    return lambda value: format(value, f".{places}f")
+
+
+_CONVERT: Final[Mapping[str, Convert]] = {
+    "integer": int,
+    "number": lambda value: float(format(float(value), ".15g")),
+    "duration": float,
+    "string": str,
+    "boolean": bool,
+    **{kind: CONVERT[kind] for kind in ("date", "datetime", "time", "uuid")},
+}

@@ -1,0 +1,311 @@
+"""Database functions that Django has no portable form of: elapsed time, as numbers, and the median."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db.models import (
+    Aggregate,
+    BigIntegerField,
+    BooleanField,
+    DateField,
+    DateTimeField,
+    FloatField,
+    Func,
+    QuerySet,
+    Subquery,
+)
+from django.db.models.functions import (
+    Cast,
+    ExtractDay,
+    ExtractHour,
+    ExtractIsoWeekDay,
+    ExtractMonth,
+    ExtractYear,
+    TruncDate,
+    TruncHour,
+    TruncMonth,
+    TruncQuarter,
+    TruncWeek,
+)
+from django.utils import timezone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gm_chat.managers.api import DatePart
+
+__all__ = [
+    "AsFloat",
+    "DaysBetween",
+    "Median",
+    "RowIn",
+    "SecondsBetween",
+    "SecondsOf",
+    "Shifted",
+    "Signed",
+    "SumOver",
+    "able_to_take_medians",
+    "part_of",
+    "require_time_zones",
+]
+
+_LONGEST_CONCATENATION: Final = 64 * 2**20
+_TRUNCATE: Final[Mapping[str, Any]] = {"quarter": TruncQuarter, "month": TruncMonth, "week": TruncWeek}
+_EXTRACT: Final[Mapping[str, Any]] = {
+    "year": ExtractYear,
+    "weekday": ExtractIsoWeekDay,
+    "month_of_year": ExtractMonth,
+    "day_of_month": ExtractDay,
+    "hour_of_day": ExtractHour,
+}
+
+
+def part_of(value: Any, part: DatePart | None) -> Any:
+    """A part of a date or a moment, in the current time zone; see :data:`~gm_chat.managers.api.DatePart`."""
+    match part:
+        case None:
+            return value
+        case "hour":
+            return TruncHour(value, output_field=DateTimeField())
+        case "day":
+            return TruncDate(value)
+        case "week" | "month" | "quarter":
+            return _TRUNCATE[part](value, output_field=DateField())
+        case _:
+            return _EXTRACT[part](value)
+
+
+class DaysBetween(Func):
+    """Whole days from the second date to the first."""
+
+    output_field = BigIntegerField()
+    arity = 2
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Julian days of dates differ by whole numbers."""
+        return super().as_sql(
+            compiler,
+            connection,
+            template="CAST(JULIANDAY(%(expressions)s) AS INTEGER)",
+            arg_joiner=") - JULIANDAY(",
+            **context,
+        )
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Dates subtract to days."""
+        return super().as_sql(compiler, connection, template="(%(expressions)s)", arg_joiner=" - ", **context)
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """``DATEDIFF`` counts days."""
+        return super().as_sql(compiler, connection, function="DATEDIFF", **context)
+
+
+class SecondsBetween(Func):
+    """Seconds from the second moment to the first, fractions included."""
+
+    output_field = FloatField()
+    arity = 2
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Django's own function on SQLite gives microseconds."""
+        return super().as_sql(
+            compiler, connection, template="(django_timestamp_diff(%(expressions)s) / 1000000.0)", **context
+        )
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Of the interval."""
+        template = "EXTRACT(EPOCH FROM (%(expressions)s))::double precision"
+        return super().as_sql(compiler, connection, template=template, arg_joiner=" - ", **context)
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """``TIMESTAMPDIFF`` takes the earlier moment first, hence the sign."""
+        return super().as_sql(
+            compiler, connection, template="(TIMESTAMPDIFF(MICROSECOND, %(expressions)s) / -1000000.0)", **context
+        )
+
+
+class SecondsOf(Func):
+    """A stored duration in seconds: Django keeps microseconds, or an interval."""
+
+    output_field = FloatField()
+    arity = 1
+    template = "(%(expressions)s / 1000000.0)"
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Of the interval."""
+        return super().as_sql(
+            compiler, connection, template="EXTRACT(EPOCH FROM %(expressions)s)::double precision", **context
+        )
+
+
+class Shifted(Func):
+    """A date or a moment, so many units later; of a month that is too short, the last day."""
+
+    arity = 1
+
+    def __init__(self, value: Any, count: int, unit: str, *, of: str) -> None:
+        """``of`` is ``date`` or ``datetime``; ``count`` and ``unit`` are ours, never a client's text."""
+        if unit not in ("second", "minute", "hour", "day", "month", "year"):
+            raise ValueError(f"{unit!r} is no unit to shift by")
+        self._count, self._unit, self._of = int(count), unit, of
+        super().__init__(value, output_field=DateField() if of == "date" else DateTimeField())
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """The day by SQLite's arithmetic, which runs over the end of short months; the rest of the text as it is."""
+        value = "%(expressions)s"
+        months = self._count * {"month": 1, "year": 12}.get(self._unit, 0)
+        if months:
+            last = f"DATE({value}, 'start of month', '{months + 1:+d} months', '-1 day')"
+            day = f"MIN(DATE({value}, '{months:+d} months'), {last})"
+        elif self._unit == "day":
+            day = f"DATE({value}, '{self._count:+d} days')"
+        else:
+            day = f"DATETIME({value}, '{self._count:+d} {self._unit}s')"
+        rest = 20 if self._unit in ("second", "minute", "hour") else 11
+        template = day if self._of == "date" else f"({day} || SUBSTR({value}, {rest}))"
+        return _repeating(super().as_sql(compiler, connection, template=template, **context), template)
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """An interval; a date would become a timestamp."""
+        cast = "::date" if self._of == "date" else ""
+        template = f"(%(expressions)s + INTERVAL '{self._count} {self._unit}'){cast}"
+        return super().as_sql(compiler, connection, template=template, **context)
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """``DATE_ADD`` keeps a date a date."""
+        template = f"DATE_ADD(%(expressions)s, INTERVAL {self._count} {self._unit.upper()})"
+        return super().as_sql(compiler, connection, template=template, **context)
+
+
+class RowIn(Func):
+    """Whether several columns together are among a subquery's rows.
+
+    Of a composite key's ``pk__in`` Django makes an EXISTS whose condition stands beside the window functions of the
+    subquery, where it leaves them a single row.
+    """
+
+    output_field = BooleanField()
+    conditional = True
+
+    def __init__(self, columns: Sequence[Any], rows: QuerySet[Any]) -> None:
+        """As many columns as ``rows`` has values."""
+        super().__init__(*columns, Subquery(rows))
+
+    def as_sql(self, compiler: Any, connection: Any, *_: Any, **context: Any) -> Any:
+        """A row value, as all our databases know it."""
+        del connection, context
+        *columns, rows = (compiler.compile(part) for part in self.source_expressions)
+        params = [param for _, params in (*columns, rows) for param in params]
+        return f"({', '.join(sql for sql, _ in columns)}) IN {rows[0]}", tuple(params)
+
+
+class AsFloat(Cast):
+    """A floating-point number of any number. On MariaDB Django's cast gives a decimal with four places."""
+
+    def __init__(self, value: Any) -> None:
+        """The type is always the same."""
+        super().__init__(value, FloatField())
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """``0e0`` is a double."""
+        return Func.as_sql(self, compiler, connection, template="(%(expressions)s + 0e0)", **context)
+
+
+class Signed(Func):
+    """A whole number that may be subtracted from: positive columns of MariaDB allow nothing below zero."""
+
+    output_field = BigIntegerField()
+    arity = 1
+    template = "%(expressions)s"
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """A signed integer."""
+        return super().as_sql(compiler, connection, template="CAST(%(expressions)s AS SIGNED)", **context)
+
+
+class SumOver(Func):
+    """``SUM`` for a window over groups; Django refuses the aggregate of an aggregate even there."""
+
+    function = "SUM"
+    window_compatible = True
+
+
+class Median(Aggregate):
+    """The middle value, or the mean of the two in the middle."""
+
+    name = "Median"
+    output_field = FloatField()
+    arity = 1
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """The standard's ordered-set aggregate. (Django passes a template twice where there is a filter.)"""
+        median = self.copy()
+        median.template = "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
+        return super(Median, median).as_sql(compiler, connection, **context)
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """An aggregate that :func:`able_to_take_medians` adds to the connection."""
+        return super().as_sql(compiler, connection, function="gm_chat_median", **context)
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """MariaDB has medians of windows alone: the middle of a sorted list, in text."""
+        values = "GROUP_CONCAT(%(expressions)s ORDER BY %(expressions)s)"
+        middle = f"SUBSTRING_INDEX(SUBSTRING_INDEX({values}, ',', {{}}((COUNT(%(expressions)s) + 1) / 2)), ',', -1)"
+        template = f"(({middle.format('FLOOR')} + {middle.format('CEIL')}) / 2)"
+        return _repeating(super().as_sql(compiler, connection, template=template, **context), template)
+
+
+def require_time_zones(connection: Any) -> None:
+    """Raise where the database would give null for the day of a moment, as MariaDB does without its time zones."""
+    if connection.vendor != "mysql" or not settings.USE_TZ or connection.features.has_zoneinfo_database:
+        return
+    name = timezone.get_current_timezone_name()
+    if name != connection.timezone_name:
+        raise ImproperlyConfigured(
+            f"The database {connection.alias!r} cannot convert moments to the time zone {name!r}. Load its time zones: "
+            "mariadb-tzinfo-to-sql /usr/share/zoneinfo | mariadb mysql"
+        )
+
+
+def _repeating(compiled: tuple[str, Sequence[Any]], template: str) -> tuple[str, tuple[Any, ...]]:
+    """The parameters as often as the template repeats its expression."""
+    sql, params = compiled
+    return sql, tuple(params) * template.count("%(expressions)s")
+
+
+class _SqliteMedian:
+    """The aggregate on SQLite; nulls do not count."""
+
+    def __init__(self) -> None:
+        self._values: list[float] = []
+
+    def step(self, value: float | None) -> None:
+        if value is not None:
+            self._values.append(value)
+
+    def finalize(self) -> float | None:
+        return median(self._values) if self._values else None
+
+
+@contextmanager
+def able_to_take_medians(connection: Any) -> Iterator[None]:
+    """Make :class:`Median` work on ``connection`` while the block runs."""
+    if connection.vendor == "sqlite":
+        connection.ensure_connection()
+        connection.connection.create_aggregate("gm_chat_median", 1, _SqliteMedian)
+    if connection.vendor != "mysql":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT @@SESSION.group_concat_max_len")
+        (before,) = cursor.fetchone()
+        cursor.execute("SET SESSION group_concat_max_len = %s", [max(before, _LONGEST_CONCATENATION)])
+        try:
+            yield
+        finally:
+            cursor.execute("SET SESSION group_concat_max_len = %s", [before])

@@ -1,0 +1,146 @@
+"""Dates in words: ``"today"``, ``"-30 days"``, ``"last 30 days"``, ``"previous month"``, ``"start of this week"``.
+
+A model does not know what day it is, or miscounts; the server does neither. Words mean a :class:`Period` of whole days
+in the current time zone, except that hours and minutes count from this very moment::
+
+    now, today, yesterday, tomorrow
+    -30 days, +2 weeks, 3 months ago, in 3 months        the day so far away
+    this month, current quarter                          the calendar unit around today
+    previous month, last year, next week                 the calendar unit beside it
+    previous 3 months, next 2 weeks                      whole calendar units beside this one, without it
+    last 30 days, past 3 months                          from that day up to and including today
+    last 12 hours                                        from that moment up to now
+    start of this month, start of 3 months ago           a calendar unit's first day
+    end of previous quarter                              a calendar unit's last day
+
+Weeks begin on Monday (ISO 8601).
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Final
+
+from django.conf import settings
+from django.utils import timezone
+
+__all__ = ["Period", "midnight", "period_of"]
+
+_MAX_COUNT: Final = 10_000
+_UNIT: Final = r"(?P<unit>minute|hour|day|week|month|quarter|year)s?"
+_FORMS: Final = tuple(
+    re.compile(form)
+    for form in (
+        r"(?P<word>now|today|yesterday|tomorrow)",
+        rf"(?P<sign>[+-])\s*(?P<count>\d+)\s*{_UNIT}",
+        rf"(?P<count>\d+)\s+{_UNIT}\s+(?P<ago>ago)",
+        rf"(?P<ahead>in)\s+(?P<count>\d+)\s+{_UNIT}",
+        rf"(?P<beside>this|current|previous|prior|last|next)\s+{_UNIT}",
+        rf"(?P<rolling>last|past)\s+(?P<count>\d+)\s+{_UNIT}",
+        rf"(?P<whole>previous|prior|next)\s+(?P<count>\d+)\s+{_UNIT}",
+    )
+)
+_EDGE: Final = re.compile(r"(?P<edge>start|beginning|end)\s+of\s+(?:the\s+)?(?P<rest>.+)")
+_WORDS: Final = {"now": 0, "today": 0, "yesterday": -1, "tomorrow": 1}
+_CLOCK: Final = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1)}
+_MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Moments from ``start`` up to, and without, ``end``; equal ones stand for a single moment."""
+
+    start: datetime
+    end: datetime
+
+    @property
+    def days(self) -> tuple[date, date]:
+        """The first and the last day of the period, in the current time zone."""
+        last = self.end if self.end == self.start else self.end - timedelta(microseconds=1)
+        return _local(self.start).date(), _local(last).date()
+
+
+def period_of(text: str, *, now: datetime | None = None) -> Period | None:
+    """What the words mean; ``None`` if they are no such words, or lead beyond the years 2 to 9998."""
+    words = " ".join(text.lower().split())
+    if len(words) > 60:
+        return None
+    now = timezone.now() if now is None else now
+    edge = _EDGE.fullmatch(words)
+    try:
+        found = _read(edge["rest"] if edge else words, now)
+        if edge is None or found is None:
+            return found
+        first, last = found.days
+        return _whole(first) if edge["edge"] != "end" else _whole(last)
+    except (OverflowError, ValueError):
+        return None
+
+
+def midnight(day: date) -> datetime:
+    """The moment at which a day begins in the current time zone."""
+    if not 2 <= day.year <= 9998:
+        raise ValueError(day)
+    moment = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - made aware below, where the project is
+    return timezone.make_aware(moment) if settings.USE_TZ else moment
+
+
+def _read(words: str, now: datetime) -> Period | None:
+    match = next((found for form in _FORMS if (found := form.fullmatch(words))), None)
+    if match is None:
+        return None
+    given = match.groupdict()
+    today = _local(now).date()
+    if given.get("word"):
+        return Period(now, now) if given["word"] == "now" else _whole(today + timedelta(days=_WORDS[given["word"]]))
+    unit, count = given["unit"], int(given.get("count") or 1)
+    if count > _MAX_COUNT:
+        return None
+    if given.get("beside"):
+        steps = {"this": 0, "current": 0, "next": 1}.get(given["beside"], -1)
+        return _units(today, unit, steps, steps + 1)
+    if given.get("rolling"):
+        if unit in _CLOCK:
+            return Period(now - count * _CLOCK[unit], now)
+        return Period(midnight(_shift(today, unit, -count)), midnight(today + timedelta(days=1)))
+    if given.get("whole"):
+        return _units(today, unit, 1, count + 1) if given["whole"] == "next" else _units(today, unit, -count, 0)
+    steps = count if given.get("sign") == "+" or given.get("ahead") else -count
+    if unit in _CLOCK:
+        moment = now + steps * _CLOCK[unit]
+        return Period(moment, moment)
+    return _whole(_shift(today, unit, steps))
+
+
+def _local(moment: datetime) -> datetime:
+    return timezone.localtime(moment) if timezone.is_aware(moment) else moment
+
+
+def _whole(day: date) -> Period:
+    return Period(midnight(day), midnight(day + timedelta(days=1)))
+
+
+def _units(today: date, unit: str, first: int, last: int) -> Period | None:
+    """The calendar units from the ``first`` up to, and without, the ``last``, counted from today's."""
+    if unit in _CLOCK:
+        return None
+    match unit:
+        case "day":
+            start = today
+        case "week":
+            start = today - timedelta(days=today.weekday())
+        case _:
+            months = _MONTHS[unit]
+            start = today.replace(month=(today.month - 1) // months * months + 1, day=1)
+    return Period(midnight(_shift(start, unit, first)), midnight(_shift(start, unit, last)))
+
+
+def _shift(day: date, unit: str, count: int) -> date:
+    """The day so many units away; of a month that is too short, the last day."""
+    if unit in ("day", "week"):
+        return day + timedelta(days=count * (7 if unit == "week" else 1))
+    year, month = divmod(day.year * 12 + day.month - 1 + count * _MONTHS[unit], 12)
+    return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))

@@ -1,0 +1,94 @@
+"""``aggregate``: compute over all rows of a manager in the database, in place of a model that adds rows up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from gm_chat.managers.aggregate import build_aggregate
+from gm_chat.managers.reach import managers_of_aggregate
+from gm_chat.plugin import ToolContext, ToolDefinition, ToolSpec
+from gm_chat.tools.arguments import checked
+from gm_chat.tools.query import HIDDEN_NOTE, MAX_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gm_chat.managers.api import ManagerView
+    from gm_chat.managers.measures import AggregatePlan
+
+__all__ = ["aggregate"]
+
+_AGGREGATE = ToolDefinition(
+    "aggregate",
+    "Compute over all matching rows: counts, sums, averages, rankings, totals per group or month. "
+    "Never add rows up yourself.",
+    {
+        "type": "object",
+        "properties": {
+            "manager": {"type": "string"},
+            "measures": {
+                "type": "object",
+                "description": '{"n": "count()", "revenue": "sum(price * quantity)", "share": "share(revenue)"}; '
+                "functions: count, count(distinct x), sum, avg, min, max, median; across groups: rank, share, change, "
+                'running; own filters: {"open": {"formula": "count()", "where": {"status": "open"}}}',
+            },
+            "group_by": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": '["customer__state", "date__month"]; parts: year quarter month week day weekday',
+            },
+            "filters": {"type": "object", "description": "as in query"},
+            "having": {"type": "object", "description": 'of measures: {"revenue__gt": 9}'},
+            "order_by": {"type": "array", "items": {"type": "string"}, "description": '["-revenue"]'},
+            "fill": {"type": "boolean", "description": "adds periods without rows"},
+            "limit": {"type": "integer", "minimum": 1},
+        },
+        "required": ["manager"],
+        "additionalProperties": False,
+    },
+)
+
+
+async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
+    """Validate, run, and report as ``{data, has_more}``: one object per group, or one in all.
+
+    Further keys only where they say something: ``total_count`` (of the groups, where the page ends them), ``truncated``
+    (whole groups dropped at the byte budget), ``labels`` (of the choices among the groups), ``note``.
+    """
+    view = await context.managers.view(context.actor)
+    plan = build_aggregate(
+        checked(args, _AGGREGATE, also=("offset",)),
+        view,
+        max_results=context.settings["max_results"],
+        max_bytes=MAX_BYTES,
+    )
+    page = await context.managers.aggregate(plan, context.actor, deadline=context.deadline)
+    result: dict[str, Any] = {"data": list(page.data), "has_more": page.has_more}
+    if plan.groups and not page.has_more and (page.data or not plan.offset):
+        result["total_count"] = plan.offset + len(page.data)
+    if page.truncated:
+        result["truncated"] = True
+    if page.data and (labels := _labels(plan, view)):
+        result["labels"] = labels
+    if any(view.rows_may_be_hidden(name) for name in managers_of_aggregate(plan, view)):
+        result["note"] = HIDDEN_NOTE  # by the actor's rights alone: a note that depended on rows would betray them
+    return result
+
+
+def _labels(plan: AggregatePlan, view: ManagerView) -> dict[str, dict[str, str]]:
+    """For each group with choices, by name: what its stored values are called."""
+    found = {}
+    for group in plan.groups:
+        manager = view.get(plan.manager)
+        for hop in group.path[:-1]:
+            target = next((item.target for item in manager.relations if item.name == hop), "") if manager else ""
+            manager = view.get(target)
+        for field in manager.fields if manager else ():
+            if field.name == group.path[-1]:
+                labels = {str(value): label for value, label in field.choices if str(value) != label}
+                if labels:
+                    found[group.name] = labels
+    return found
+
+
+aggregate: Final = ToolSpec(definition=_AGGREGATE, run=_run)
