@@ -121,6 +121,17 @@ def test_too_many_rows_to_finish_here(db: None) -> None:
     assert Desk(graphql_source("strawberry", max_rows=5), desk.actor).ask("PartManager", ["id"]).total_count == 40
 
 
+def test_the_first_of_each_is_refused(db: None) -> None:
+    desk, log = listening("ariadne")
+    for args in (
+        {"first_per": ["material"], "order_by": ["-price"]},
+        {"filters": {"first": {"per": [], "order_by": ["price"]}}},
+    ):
+        with pytest.raises(ToolError, match="cannot be asked for the first of each"):
+            desk.ask("PartManager", ["number"], **args)
+    assert log.sent == []
+
+
 def test_nested_lists_are_cut_and_say_so(db: None) -> None:
     for library in LIBRARIES:
         models.Part.objects.all().delete()

@@ -42,6 +42,13 @@ QUESTIONS: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("MaterialManager", ["*"], {"offset": 100}),
     ("MaterialManager", ["name"], {"filters": {"density__range": [1, 5]}, "order_by": "-name"}),
     ("TagManager", ["name"], {"filters": {"parts": None}}),
+    ("PartManager", ["number"], {"filters": {"released_on__weekday": "Thursday", "released_on__quarter__in": [1, 2]}}),
+    ("PartManager", ["number"], {"filters": {"created_at__date__gte": "2024-01-01", "created_at__year__gt": 2000}}),
+    ("PartManager", ["number"], {"filters": {"weight__lt": {"field": "material__density"}}}),
+    ("PartManager", ["number"], {"filters": {"released_on__lt": {"field": "created_at", "plus": "-1 month"}}}),
+    ("PartManager", ["number"], {"filters": {"created_at__gt": {"field": "released_on", "plus": "2 years"}}}),
+    ("PartManager", ["number"], {"filters": {"created_at__month": {"field": "released_on__month"}}}),
+    ("MaterialManager", ["name"], {"filters": {"parts__weight__gt": {"outer": "density"}}}),
 ]
 
 

@@ -6,12 +6,14 @@ promised; otherwise text compares by code points.
 
 from __future__ import annotations
 
+from calendar import monthrange
+from datetime import date, datetime, timedelta
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from django.utils import timezone
 
-from gm_chat.managers.api import And, Condition, Not, Or, Related
+from gm_chat.managers.api import And, Condition, FieldReference, First, Not, Or, Related
 from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
@@ -20,36 +22,50 @@ if TYPE_CHECKING:
     from gm_chat.managers.api import Order, Path, Where
     from gm_chat_source_graphql.rows import Row
 
-__all__ = ["contradicts", "holds", "in_order", "value_at"]
+__all__ = ["contradicts", "holds", "in_order", "refusal_of_first", "value_at"]
 
 
-def holds(where: Where, row: Row) -> bool:
-    """Whether a row satisfies a condition.
+def holds(where: Where, row: Row, outer: Row | None = None) -> bool:
+    """Whether a row satisfies a condition. ``outer`` is the row that all of it is about, if not this one.
 
     Raises ``ToolError("unsupported")`` where that depends on rows of a nested list that the schema did not give.
     """
     match where:
         case And(parts):
-            return all(holds(part, row) for part in parts)
+            return all(holds(part, row, outer) for part in parts)
         case Or(parts):
-            return any(holds(part, row) for part in parts)
+            return any(holds(part, row, outer) for part in parts)
         case Not(part):
-            return not holds(part, row)
+            return not holds(part, row, outer)
         case Related(relation, part):
-            return _related(row, relation, part)
+            return _related(row, relation, part, outer or row)
+        case First():
+            raise refusal_of_first()
         case Condition(path, lookup, value):
             if len(path) > 1:
-                return _related(row, path[0], Condition(path[1:], lookup, value))
+                return _related(row, path[0], Condition(path[1:], lookup, value), outer or row)
+            if isinstance(value, FieldReference):
+                other = value_at((outer or row) if value.outer else row, value.path)
+                return _compare_fields(row.values[path[0]], lookup, other, value)
             return compare(row.values[path[0]], lookup, value)
     assert_never(where)
 
 
-def _related(row: Row, relation: str, part: Where) -> bool:
+def refusal_of_first() -> ToolError:
+    """The answer to "the first row of each"."""
+    return ToolError(
+        "unsupported",
+        "this manager's rows cannot be asked for the first of each; sort them with order_by, or query the manager that "
+        "they belong to, with its related rows",
+    )
+
+
+def _related(row: Row, relation: str, part: Where, outer: Row) -> bool:
     if relation in row.ones:
         one = row.ones[relation]
-        return one is not None and holds(part, one)
+        return one is not None and holds(part, one, outer)
     many = row.lists[relation]
-    if any(holds(part, item) for item in many.rows):
+    if any(holds(part, item, outer) for item in many.rows):
         return True
     if many.is_cut:
         raise ToolError(
@@ -60,12 +76,36 @@ def _related(row: Row, relation: str, part: Where) -> bool:
     return False
 
 
+def _compare_fields(actual: Any, lookup: str, other: Any, reference: FieldReference) -> bool:
+    if actual is None or other is None:
+        return False
+    if reference.plus is not None:
+        other = _shifted(other, *reference.plus)
+    if reference.part is not None:
+        other = getattr(_local(other), reference.part)
+    elif isinstance(actual, datetime) != isinstance(other, datetime):  # a moment and a date, by the day
+        actual, other = _day(actual), _day(other)
+    return compare(actual, lookup, other)
+
+
+def _shifted(moment: Any, count: int, unit: str) -> Any:
+    """A date or a moment, so many units later; of a month that is too short, the last day."""
+    if unit not in ("month", "year"):
+        return moment + timedelta(**{f"{unit}s": count})
+    month = moment.year * 12 + moment.month - 1 + count * (12 if unit == "year" else 1)
+    year, month = month // 12, month % 12 + 1
+    return moment.replace(year=year, month=month, day=min(moment.day, monthrange(year, month)[1]))
+
+
 def compare(actual: Any, lookup: str, value: Any) -> bool:
     """One lookup on one value; nothing but ``isnull`` is true of null."""
     if lookup == "isnull":
         return (actual is None) is value
     if actual is None:
         return False
+    part, _, comparison = lookup.partition("__")
+    if part in _PARTS:
+        return bool(_COMPARE[comparison or "exact"](_PARTS[part](_local(actual)), value))
     return bool(_COMPARE[lookup](actual, value))
 
 
@@ -80,14 +120,24 @@ def contradicts(condition: Condition, row: Row) -> bool:
     return not compare(actual, condition.lookup, value)
 
 
-def _part(name: str) -> Callable[[Any, Any], bool]:
-    return lambda actual, value: getattr(_local(actual), name) == value
-
-
 def _local(moment: Any) -> Any:
     return timezone.localtime(moment) if hasattr(moment, "hour") and timezone.is_aware(moment) else moment
 
 
+def _day(moment: Any) -> date:
+    local: Any = _local(moment)
+    return local.date() if isinstance(local, datetime) else local
+
+
+_PARTS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "date": _day,
+    "year": lambda moment: moment.year,
+    "quarter": lambda moment: (moment.month + 2) // 3,
+    "month": lambda moment: moment.month,
+    "day": lambda moment: moment.day,
+    "weekday": lambda moment: moment.isoweekday(),
+    "hour": lambda moment: moment.hour,
+}
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "exact": lambda actual, value: actual == value,
     "iexact": lambda actual, value: actual.casefold() == value.casefold(),
@@ -103,10 +153,6 @@ _COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "lte": lambda actual, value: actual <= value,
     "in": lambda actual, value: actual in value,
     "range": lambda actual, value: value[0] <= actual <= value[1],
-    "year": _part("year"),
-    "month": _part("month"),
-    "day": _part("day"),
-    "date": lambda actual, value: _local(actual).date() == value,
 }
 
 

@@ -205,6 +205,7 @@ def _field_info(name: str, scalar: Scalar, node: GraphQLObjectType) -> FieldInfo
         nullable=not is_non_null_type(field.type),
         choices=scalar.choices,
         lookups=LOOKUPS[scalar.type],
+        key=name == key_of(node),
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from graphql import Undefined, coerce_input_value, version_info
 
 from gm_chat.encoding import jsonable
-from gm_chat.managers.api import And, Condition, Order, QueryPage
+from gm_chat.managers.api import And, Condition, FieldReference, Order, QueryPage
 from gm_chat.plugin import ToolError
 from gm_chat_source_graphql.conditions import contradicts, holds, in_order
 from gm_chat_source_graphql.document import Arguments, Document
@@ -133,7 +133,7 @@ class _Pushed:
     def _put(self, slot: Slot, condition: Condition, binding: Binding) -> bool:
         names = binding.fields[condition.path[0]].names
         value = condition.value
-        if value in (None, "", ()):  # libraries take these for "no filter"
+        if isinstance(value, FieldReference) or value in (None, "", ()):  # the latter mean "no filter" to libraries
             return False
         if condition.lookup == "in":
             raw: Any = [names.get(item, item) if names else jsonable(item) for item in value]

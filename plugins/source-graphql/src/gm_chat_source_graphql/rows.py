@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.encoding import jsonable
-from gm_chat.managers.api import And, Condition, Not, Or, Related
+from gm_chat.managers.api import And, Condition, FieldReference, First, Not, Or, Related
+from gm_chat_source_graphql.conditions import refusal_of_first
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,17 +77,21 @@ class Level:
         for item in selection.relations:
             self._at(item.name, item.limit)._select(item.selection)
 
-    def _filter(self, where: Where) -> None:
+    def _filter(self, where: Where, outer: Level | None = None) -> None:
         match where:
             case And(parts) | Or(parts):
                 for part in parts:
-                    self._filter(part)
+                    self._filter(part, outer)
             case Not(part):
-                self._filter(part)
+                self._filter(part, outer)
             case Related(relation, part):
-                self._at(relation)._filter(part)
-            case Condition(path):
+                self._at(relation)._filter(part, outer or self)
+            case First():
+                raise refusal_of_first()
+            case Condition(path, _, value):
                 self._reach(path)
+                if isinstance(value, FieldReference):
+                    ((outer or self) if value.outer else self)._reach(value.path)
 
     def _sort(self, terms: tuple[Order, ...]) -> None:
         for term in terms:
