@@ -64,7 +64,7 @@ class _Aggregation:
         }
         with able_to_take_medians(connections[rows.db]) if self._expressions.takes_medians else nullcontext():
             found = [rows.aggregate(**measures)] if not plan.groups else list(self._grouped(rows, measures))
-        if plan.fill is not None:
+        if plan.groups and self._finishes_here(connections[rows.db]):
             named = [{name: row[column] for name, column in self._columns.items() if column in row} for row in found]
             found = [{self._columns[name]: value for name, value in row.items()} for row in finish(plan, named)]
         shown: list[Group | Measure] = [*plan.groups, *(item for item in plan.measures if not item.hidden)]
@@ -76,12 +76,20 @@ class _Aggregation:
         kept = fitting(data, plan.max_bytes)
         return AggregatePage(data[:kept], has_more=kept < len(found), truncated=kept < len(data))
 
+    def _finishes_here(self, connection: Any) -> bool:
+        """Whether groups are completed, compared and chosen among in Python.
+
+        MariaDB loses groups where HAVING and a window meet a distinct count or the sorted text that its medians are of.
+        """
+        loses = connection.vendor == "mysql" and bool(self._expressions.across) and bool(self._plan.having.parts)
+        return self._plan.fill is not None or loses
+
     def _grouped(self, rows: QuerySet[Any], measures: Mapping[str, Any]) -> Any:
         plan, across = self._plan, self._expressions.across
         groups = {self._columns[group.name]: self._expressions.group(group.path, group.part) for group in plan.groups}
         grouped: Any = rows.annotate(**groups).values(*groups)
         grouped = grouped.annotate(**measures) if measures else grouped.distinct()
-        if plan.fill is not None:
+        if self._finishes_here(connections[rows.db]):
             return grouped.order_by()[: MAX_FOUND + 1]
         if early := [part for part in plan.having.parts if not named_in(part) & across]:
             grouped = grouped.filter(self._having(And(tuple(early))))

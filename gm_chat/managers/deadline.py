@@ -30,11 +30,12 @@ def guard(alias: str, deadline: float | None, *, read_only: bool = True) -> Iter
     Raises ``ToolError("timeout")``. The block must fetch what it reads: an open cursor escapes the guard.
     """
     if deadline is None:
-        yield
+        with _readable():
+            yield
         return
     bound = _Bound(connections[alias], deadline, read_only)
     try:
-        with _ARM.get(bound.connection.vendor, _between)(bound) as rearm:
+        with _readable(), _ARM.get(bound.connection.vendor, _between)(bound) as rearm:
 
             def bounded(execute: Callable[..., Any], sql: str, params: Any, *rest: Any) -> Any:
                 left = _left(deadline)
@@ -48,6 +49,17 @@ def guard(alias: str, deadline: float | None, *, read_only: bool = True) -> Iter
         if not _is_timeout(error) and time.monotonic() < deadline:
             raise
         raise _timeout() from error
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Tell the model what SQLite says of conditions in conditions in conditions."""
+    try:
+        yield
+    except OperationalError as error:
+        if "parser stack overflow" not in str(error):
+            raise
+        raise ToolError("too_large", "the filters are nested too deeply for the database; ask in two steps") from error
 
 
 def _left(deadline: float) -> float:

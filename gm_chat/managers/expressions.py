@@ -60,7 +60,7 @@ from gm_chat.managers.measures import (
     FieldValue,
     Formula,
     MeasureValue,
-    parts_of,
+    across_names,
 )
 from gm_chat.managers.resolve import type_of_part
 from gm_chat.managers.rows import Outer, Scope, link_of
@@ -82,7 +82,8 @@ _AGGREGATES: Final[Mapping[str, type[Aggregate]]] = {
 }
 Typed = tuple[Any, "FieldType"]
 """An expression, and the type of its values."""
-_COUNTED: Final[Typed] = (F("pk"), "integer")
+_COUNTED: Final[Typed] = (Value(1, BigIntegerField()), "integer")
+"""What is counted where rows are: a key of several columns is no value."""
 
 
 class Expressions:
@@ -95,12 +96,7 @@ class Expressions:
         names = [*(group.name for group in plan.groups), *self._formulas]
         self.columns = {name: f"gm_chat_{number}" for number, name in enumerate(names)}
         self.takes_medians = False
-        across: set[str] = set()
-        for name, formula in self._formulas.items():
-            for part in parts_of(formula):
-                if isinstance(part, AcrossGroups) or (isinstance(part, MeasureValue) and part.name in across):
-                    across.add(name)
-        self.across = frozenset(across)
+        self.across = across_names(plan.measures)
         """The measures that depend on other groups: computed from columns, when those are there."""
 
     def group(self, path: Path, part: DatePart | None) -> Any:

@@ -22,7 +22,7 @@ from gm_chat.managers.measures import (
     Formula,
     Group,
     MeasureValue,
-    parts_of,
+    across_names,
 )
 from gm_chat.plugin import ToolError
 
@@ -40,14 +40,10 @@ Row = dict[str, Any]
 
 def finish(plan: AggregatePlan, rows: Sequence[Row]) -> list[Row]:
     """Complete the groups that the database found, and go on as it would: one more row than the page holds."""
-    group = next(group for group in plan.groups if group.name == plan.fill)
     if len(rows) > MAX_FOUND:
         raise _too_many()
-    found = _filled(plan, group, rows)
-    across: set[str] = set()
-    for measure in plan.measures:
-        if any(_compares(part, across) for part in parts_of(measure.formula)):
-            across.add(measure.name)
+    across = across_names(plan.measures)
+    found = _filled(plan, rows)
     found = [row for row in found if all(_holds(p, row) for p in plan.having.parts if not named_in(p) & across)]
     for measure in plan.measures:
         if measure.name in across:
@@ -64,13 +60,16 @@ def finish(plan: AggregatePlan, rows: Sequence[Row]) -> list[Row]:
 
 
 def _too_many() -> ToolError:
-    return ToolError("too_large", f"fill gives more than {MAX_FOUND} groups; narrow the dates, or take longer periods")
+    return ToolError("too_large", f"more than {MAX_FOUND} groups; narrow the filters, or take longer periods")
 
 
 # --- periods ----------------------------------------------------------------------------------------------------
 
 
-def _filled(plan: AggregatePlan, group: Group, rows: Sequence[Row]) -> list[Row]:
+def _filled(plan: AggregatePlan, rows: Sequence[Row]) -> list[Row]:
+    group = next((group for group in plan.groups if group.name == plan.fill), None)
+    if group is None:
+        return list(rows)
     others = [item.name for item in plan.groups if item is not group]
     values = [row[group.name] for row in rows if row[group.name] is not None]
     first, last = _bounds(plan.where, group.path)
@@ -172,10 +171,6 @@ def _of_nothing(formula: Formula, plan: AggregatePlan) -> Any:
 
 
 # --- groups beside each other -----------------------------------------------------------------------------------
-
-
-def _compares(formula: Formula, across: set[str]) -> bool:
-    return isinstance(formula, AcrossGroups) or (isinstance(formula, MeasureValue) and formula.name in across)
 
 
 def _over_groups(formula: Formula, rows: Sequence[Row], plan: AggregatePlan) -> list[Any]:

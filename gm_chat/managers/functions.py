@@ -14,6 +14,7 @@ from django.db.models import (
     BooleanField,
     DateField,
     DateTimeField,
+    F,
     FloatField,
     Func,
     QuerySet,
@@ -26,7 +27,7 @@ from django.db.models.functions import (
     ExtractIsoWeekDay,
     ExtractMonth,
     ExtractYear,
-    TruncDate,
+    TruncDay,
     TruncHour,
     TruncMonth,
     TruncQuarter,
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AsFloat",
     "DaysBetween",
+    "IsFirst",
     "Median",
-    "RowIn",
     "SecondsBetween",
     "SecondsOf",
     "Shifted",
@@ -55,7 +56,31 @@ __all__ = [
 ]
 
 _LONGEST_CONCATENATION: Final = 64 * 2**20
-_TRUNCATE: Final[Mapping[str, Any]] = {"quarter": TruncQuarter, "month": TruncMonth, "week": TruncWeek}
+
+
+class _Week(TruncWeek):
+    """The Monday. On MariaDB Django leaves a moment its time of day, whatever the output is to be."""
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """A date."""
+        sql, params = self.as_sql(compiler, connection, **context)
+        return f"DATE({sql})", params
+
+
+class _Hour(TruncHour):
+    """The full hour. Of no moment it is none, where Django suspects a database without time zones."""
+
+    def convert_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        """As Django does, but for null; :func:`require_time_zones` has looked."""
+        return None if value is None else super().convert_value(value, expression, connection)
+
+
+_TRUNCATE: Final[Mapping[str, Any]] = {
+    "quarter": TruncQuarter,
+    "month": TruncMonth,
+    "week": _Week,
+    "day": TruncDay,
+}
 _EXTRACT: Final[Mapping[str, Any]] = {
     "year": ExtractYear,
     "weekday": ExtractIsoWeekDay,
@@ -71,10 +96,8 @@ def part_of(value: Any, part: DatePart | None) -> Any:
         case None:
             return value
         case "hour":
-            return TruncHour(value, output_field=DateTimeField())
-        case "day":
-            return TruncDate(value)
-        case "week" | "month" | "quarter":
+            return _Hour(value, output_field=DateTimeField())
+        case "day" | "week" | "month" | "quarter":
             return _TRUNCATE[part](value, output_field=DateField())
         case _:
             return _EXTRACT[part](value)
@@ -182,26 +205,32 @@ class Shifted(Func):
         return super().as_sql(compiler, connection, template=template, **context)
 
 
-class RowIn(Func):
-    """Whether several columns together are among a subquery's rows.
+class IsFirst(Func):
+    """Whether a row's key is among those of ``rows`` whose ``window`` is 1.
 
-    Of a composite key's ``pk__in`` Django makes an EXISTS whose condition stands beside the window functions of the
-    subquery, where it leaves them a single row.
+    Django could filter by a window, but in three nested selects, and of a key of several columns it makes an EXISTS
+    whose condition stands beside the window, where it leaves that a single row.
     """
 
     output_field = BooleanField()
     conditional = True
 
-    def __init__(self, columns: Sequence[Any], rows: QuerySet[Any]) -> None:
-        """As many columns as ``rows`` has values."""
-        super().__init__(*columns, Subquery(rows))
+    def __init__(self, keys: Sequence[str], rows: QuerySet[Any], window: Any) -> None:
+        """Name the columns of the primary key; ``rows`` are of the same model."""
+        self._names = [f"gm_chat_key_{number}" for number, _ in enumerate(keys)]
+        columns = dict(zip(self._names, map(F, keys), strict=True))
+        ranked = rows.annotate(**columns, gm_chat_place=window).values(*columns, "gm_chat_place")
+        super().__init__(*map(F, keys), Subquery(ranked))
 
     def as_sql(self, compiler: Any, connection: Any, *_: Any, **context: Any) -> Any:
         """A row value, as all our databases know it."""
-        del connection, context
-        *columns, rows = (compiler.compile(part) for part in self.source_expressions)
-        params = [param for _, params in (*columns, rows) for param in params]
-        return f"({', '.join(sql for sql, _ in columns)}) IN {rows[0]}", tuple(params)
+        del context
+        *columns, ranked = (compiler.compile(part) for part in self.source_expressions)
+        *names, place, table = map(connection.ops.quote_name, (*self._names, "gm_chat_place", "gm_chat_ranked"))
+        left, right = ", ".join(sql for sql, _ in columns), ", ".join(names)
+        params = [param for _, params in (*columns, ranked) for param in params]
+        sql = f"({left}) IN (SELECT {right} FROM {ranked[0]} {table} WHERE {place} = 1)"  # noqa: S608 - names of ours
+        return sql, tuple(params)
 
 
 class AsFloat(Cast):

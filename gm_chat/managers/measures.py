@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gm_chat.managers.api import And, DatePart, FieldType, Order, Path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import date
     from decimal import Decimal
 
@@ -32,6 +32,7 @@ __all__ = [
     "Group",
     "Measure",
     "MeasureValue",
+    "across_names",
     "parts_of",
 ]
 
@@ -148,6 +149,16 @@ class Measure:
     formula: Formula
     type: FieldType
     hidden: bool = False
+
+
+def across_names(measures: Iterable[Measure]) -> frozenset[str]:
+    """Of measures, each of which names only those before it, the ones that depend on other groups."""
+    found: set[str] = set()
+    for measure in measures:
+        for part in parts_of(measure.formula):
+            if isinstance(part, AcrossGroups) or (isinstance(part, MeasureValue) and part.name in found):
+                found.add(measure.name)
+    return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from gm_chat.managers.api import (
     Related,
     Where,
 )
-from gm_chat.managers.functions import RowIn, Shifted, part_of, require_time_zones
+from gm_chat.managers.functions import IsFirst, Shifted, part_of, require_time_zones
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ __all__ = ["Link", "Outer", "Scope", "link_of", "pk_names", "sorted_keys"]
 NOTHING: Final = Q(pk__in=[])
 EVERYTHING: Final = ~Q(pk__in=[])
 _EXTRACT: Final[Mapping[str, Any]] = {"year": ExtractYear, "month": ExtractMonth, "day": ExtractDay}
-_FIRST: Final = "gm_chat_first"
+_OF_DAYS: Final = frozenset({"date", "quarter", "month", "day", "weekday", "hour"})
 _DATES: Final[Mapping[str, Any]] = {"date": models.DateField(), "datetime": models.DateTimeField()}
 
 
@@ -225,12 +225,12 @@ class Scope:
             partition_by=[part_of(self.value(key.path, manager), key.part) for key in first.per] or None,
             order_by=self.order(first.order, manager)[: len(first.order) if first.ties else None],
         )
-        keys = pk_names(rows.model)
-        found = rows.annotate(**{_FIRST: window}).filter(**{_FIRST: 1}).values(*keys)
-        return Q(pk__in=found) if len(keys) == 1 else Q(RowIn([F(key) for key in keys], found))
+        return Q(IsFirst(pk_names(rows.model), rows, window))
 
     def _leaf(self, name: str, lookup: str, value: Any, manager: str, outer: Outer | None) -> Q:
         column = self.bindings[manager].columns[name]
+        if lookup.split("__")[0] in _OF_DAYS and self.fields(manager)[name].type == "datetime":
+            require_time_zones(connections[self.rows(manager).db])
         lookup = lookup.replace("weekday", "iso_week_day")
         if isinstance(value, FieldReference):
             return self._compared(column, self.fields(manager)[name].type, lookup, value, manager, outer)

@@ -39,6 +39,17 @@ def test_a_statement_ends_at_the_deadline(db: None) -> None:
     assert run("SELECT 1") == [(1,)]  # the guard is gone, and the connection works
 
 
+@pytest.mark.parametrize("deadline", [None, 60])
+def test_conditions_nested_too_deeply_are_told(db: None, deadline: int | None) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("a limit of SQLite's parser")
+    with pytest.raises(ToolError) as caught, guard("default", deadline and soon(deadline)):
+        run("SELECT " + "(SELECT " * 60 + "1" + ")" * 60)
+    assert caught.value.code == "too_large"
+    with pytest.raises(OperationalError), guard("default", deadline and soon(deadline)):
+        run("SELECT nothing FROM nowhere")
+
+
 def test_fetching_ends_at_the_deadline(db: None) -> None:
     def fetch_on() -> None:
         with guard("default", soon()), connection.cursor() as cursor:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import itertools
 import random
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from testproject.desk import Desk, actor_of
 from testproject.shop import models as shop
 from testproject.shop_rows import fill_shop
@@ -23,7 +24,17 @@ from testproject.walk import REMOVABLE, Asking, Walk, compare, hiding
 from gm_chat.managers import registry
 from gm_chat.managers.executor import execute_plan
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 PLANS = 300
+
+
+@pytest.fixture(autouse=True)
+def _time_zone() -> Iterator[None]:
+    """MariaDB knows no time zones but its own until they are loaded."""
+    with timezone.override("UTC" if connection.vendor == "mysql" else "Europe/Berlin"):
+        yield
 
 
 def test_plans_equal_a_naive_walk(db: None) -> None:
