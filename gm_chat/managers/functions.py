@@ -205,6 +205,12 @@ class Shifted(Func):
         return super().as_sql(compiler, connection, template=template, **context)
 
 
+class _Ranked(Subquery):
+    """A subselect of several columns, which has no type of its own; Django 6.1 asks its plain ones for one."""
+
+    output_field = BooleanField()
+
+
 class IsFirst(Func):
     """Whether a row's key is among those of ``rows`` whose ``window`` is 1.
 
@@ -220,7 +226,7 @@ class IsFirst(Func):
         self._names = [f"gm_chat_key_{number}" for number, _ in enumerate(keys)]
         columns = dict(zip(self._names, map(F, keys), strict=True))
         ranked = rows.annotate(**columns, gm_chat_place=window).values(*columns, "gm_chat_place")
-        super().__init__(*map(F, keys), Subquery(ranked))
+        super().__init__(*map(F, keys), _Ranked(ranked))
 
     def as_sql(self, compiler: Any, connection: Any, *_: Any, **context: Any) -> Any:
         """A row value, as all our databases know it."""
