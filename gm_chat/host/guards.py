@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from gm_chat.engine.waiting import within
 from gm_chat.host.problems import Failed, Origin, attempt
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gm_chat.plugin.context import Actor
     from gm_chat.plugin.protocols import ManagerSource
 
-__all__ = ["AttributedSource", "attributed", "denying", "timed"]
+__all__ = ["OPTIONAL", "AttributedSource", "attributed", "denying", "timed"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -78,14 +78,25 @@ def denying(origin: Origin, call: Callable[P, Awaitable[Decision]]) -> Callable[
     return guarded
 
 
+OPTIONAL: Final = ("aggregate",)
+"""What a manager source may have beside the methods of every source."""
+
+
 class AttributedSource:
-    """A manager source whose failures name its plugin; deadlines are the source's own arguments."""
+    """A manager source whose failures name its plugin; deadlines are the source's own arguments.
+
+    Of the :data:`OPTIONAL` methods it has those that the source has, so that it is an instance of the same protocols.
+    """
 
     def __init__(self, origin: Origin, source: ManagerSource) -> None:
         """Guard ``source``, which ``origin`` handed out."""
         self.origin = origin
         self.source = source
         self.name = source.name
+        for method in OPTIONAL:
+            call = getattr(source, method, None)
+            if call is not None:
+                setattr(self, method, attributed(origin, self._what(method), call))
 
     def describe(self) -> Sequence[ManagerInfo]:
         """See :meth:`gm_chat.plugin.ManagerSource.describe`."""

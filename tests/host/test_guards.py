@@ -6,7 +6,7 @@ import pytest
 from gm_chat.host.guards import AttributedSource, attributed, denying, timed
 from gm_chat.host.problems import Failed, Origin, attempt
 from gm_chat.managers.api import ManagerInfo
-from gm_chat.plugin import Decision, ManagerSource, PluginError, ToolError, Verdict
+from gm_chat.plugin import AggregatingSource, Decision, ManagerSource, PluginError, ToolError, Verdict
 
 ORIGIN = Origin("acme", "acme-dist", "1.0")
 
@@ -150,3 +150,16 @@ async def test_a_guarded_source_is_a_source_and_names_its_plugin() -> None:
             await call(OSError("down"))
         with pytest.raises(ToolError):
             await call(ToolError("unknown_field", "no"))
+
+
+async def test_what_a_source_can_do_beside_is_kept_and_nothing_is_added() -> None:
+    class Counting(Source):
+        async def aggregate(self, plan: Any, actor: Any, *, deadline: float | None) -> Any:
+            return await give(plan)
+
+    assert not isinstance(AttributedSource(ORIGIN, Source()), AggregatingSource)
+    source: Any = AttributedSource(ORIGIN, Counting())
+    assert isinstance(source, AggregatingSource)
+    assert await source.aggregate("a", None, deadline=None) == "a"
+    with pytest.raises(PluginError, match=r"manager source 'erp', aggregate: OSError"):
+        await source.aggregate(OSError("down"), None, deadline=None)

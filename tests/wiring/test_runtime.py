@@ -11,7 +11,7 @@ from django.db import connections
 
 from gm_chat.defaults import core_plugins
 from gm_chat.managers.api import ManagerInfo, ManagerVisibility, MutationInfo, Visibility
-from gm_chat.plugin import Actor, hookimpl
+from gm_chat.plugin import Actor, AggregatingSource, hookimpl
 from gm_chat.settings import build_settings
 from gm_chat.settings.sources import Source
 from gm_chat.testing.hosts import make_host
@@ -64,3 +64,8 @@ async def test_the_model_sees_the_mutations_that_are_allowed(allowed: list[str])
     view = await runtime.managers.view(Actor(user_id=str(boss.pk), user=boss))
     assert {item.name for info in view for item in info.mutations} == set(allowed)
     assert {"freeRoom", "deleteTag"} <= runtime.index.mutations.keys()  # what a check compares the setting with
+
+
+def test_the_core_s_own_managers_can_be_aggregated() -> None:
+    host = make_host(core=core_plugins(build_settings([Source("GM_CHAT", {"enabled": True})])))
+    assert [isinstance(source, AggregatingSource) for source in host.manager_sources] == [True]
