@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from gm_chat.engine.events import Error, Event, LoggedEvent
+    from gm_chat.engine.past import DueSummary
     from gm_chat.managers.api import ManagerService
     from gm_chat.plugin.context import Actor, Transport, TurnContext, TurnOutcome
     from gm_chat.plugin.decisions import Action, Decision
@@ -22,11 +23,9 @@ __all__ = [
     "ClosedTurn",
     "ConfirmRequest",
     "ConfirmationLapsed",
-    "DueSummary",
     "ExpiredMutation",
     "JoinedTurn",
     "OpenedTurn",
-    "PastMessage",
     "PendingMutation",
     "Progress",
     "ProviderHandle",
@@ -34,7 +33,6 @@ __all__ = [
     "ResumedTurn",
     "StoredMessage",
     "StoredTurn",
-    "SummarySource",
     "TurnObserver",
     "TurnRequest",
     "TurnServices",
@@ -148,42 +146,6 @@ class OpenedTurn:
     history: Sequence[StoredMessage]
     summary: str = ""
     due: DueSummary | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastMessage:
-    """A stored message as a summary takes it in: long texts are cut, JSON values are text."""
-
-    role: Literal["user", "assistant", "tool"]
-    text: str
-    tool_name: str = ""
-    tool_args: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummarySource:
-    """What a summary is made of: the one before it and the messages since, oldest first, bounded in size.
-
-    ``through`` is the id of the last message that the new summary covers. Without ``complete``, older messages were
-    too many and are left out for good.
-    """
-
-    previous: str
-    messages: Sequence[PastMessage]
-    through: int
-    complete: bool = True
-
-
-class DueSummary(Protocol):
-    """A summary that should be extended before the turn goes on; it belongs to one conversation."""
-
-    async def read(self) -> SummarySource:
-        """Load what it is to cover, and note the attempt: the next one waits for ten more messages."""
-        ...
-
-    async def save(self, source: SummarySource, text: str) -> None:
-        """Keep the new summary, unless another one was kept since :meth:`read`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

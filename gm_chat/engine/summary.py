@@ -30,7 +30,7 @@ from gm_chat.providers.base import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gm_chat.engine.ports import DueSummary, PastMessage, SummarySource
+    from gm_chat.engine.past import DueSummary, PastMessage, SummarySource
     from gm_chat.engine.state import TurnState
 
 __all__ = ["MAX_CHARACTERS", "STEP", "extend_summary", "is_due", "kept_messages", "recalled", "request"]

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from gm_chat.engine.events import Event
+    from gm_chat.engine.past import DueSummary
     from gm_chat.engine.ports import (
         ConfirmRequest,
-        DueSummary,
         OpenedTurn,
         ResumedTurn,
         TurnRequest,

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from gm_chat.encoding import jsonable
 from gm_chat.engine.messages import model_json
-from gm_chat.engine.ports import PastMessage, SummarySource
+from gm_chat.engine.past import PastMessage, SummarySource
 from gm_chat.engine.summary import STEP, is_due, kept_messages
 from gm_chat.models import ChatConversation, ChatMessage
 from gm_chat.persistence.prepared import Parameter, PreparedQuery

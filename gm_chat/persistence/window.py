@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from gm_chat.engine.ports import DueSummary, StoredMessage
+    from gm_chat.engine.past import DueSummary
+    from gm_chat.engine.ports import StoredMessage
 
 __all__ = ["Window", "read_current_window", "read_window"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from gm_chat.engine.events import Done, Error, TextChunk
 from gm_chat.engine.limits import TurnLimits
-from gm_chat.engine.ports import PastMessage, SummarySource
+from gm_chat.engine.past import PastMessage, SummarySource
 from gm_chat.engine.state import TurnState
 from gm_chat.engine.summary import extend_summary
 from gm_chat.engine.tools import Toolbox

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gm_chat.engine.limits import TurnLimits
-from gm_chat.engine.ports import PastMessage, SummarySource
+from gm_chat.engine.past import PastMessage, SummarySource
 from gm_chat.engine.state import TurnState
 from gm_chat.engine.summary import (
     MAX_CHARACTERS,

@@ -12,7 +12,8 @@ from django.db import connection
 from testproject.stored import ANONYMOUS, closed, confirmation, opened, tool_turn, waiting
 
 from gm_chat.engine.messages import assistant_row
-from gm_chat.engine.ports import OpenedTurn, PastMessage, StoredMessage, SummarySource
+from gm_chat.engine.past import PastMessage, SummarySource
+from gm_chat.engine.ports import OpenedTurn, StoredMessage
 from gm_chat.models import ChatConversation, ChatMessage, ChatTurn
 from gm_chat.persistence import summaries
 from gm_chat.persistence.conversations import DjangoTurnStore
