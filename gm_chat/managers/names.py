@@ -1,11 +1,12 @@
-"""Names as people write them: split into words, compared with known ones, judged for secrets."""
+"""Names of managers and their members: compared with known ones, judged for secrets, written for GraphQL."""
 
 from __future__ import annotations
 
 import difflib
 import re
-import unicodedata
 from typing import TYPE_CHECKING, Final
+
+from gm_chat.words import split_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,33 +17,6 @@ _SECRET_WORDS: Final = frozenset(
     {"apikey", "credential", "credentials", "key", "passphrase", "passwd", "password", "pwd", "secret", "token"}
 )
 _NOT_IN_GRAPHQL: Final = re.compile(r"[^0-9A-Za-z_]")
-
-
-def split_words(text: str) -> list[str]:
-    """Split any text into lower-case words: ``BOMLine`` -> bom, line; ``unit_price2`` -> unit, price, 2."""
-    words: list[str] = []
-    word, before = "", ""
-    for character in unicodedata.normalize("NFC", text):
-        kind = _kind(character)
-        if kind != before and word and not (before == "upper" and kind == "lower"):
-            words.append(word)
-            word = ""
-        elif before == "upper" and kind == "lower" and len(word) > 1:
-            words.append(word[:-1])  # an acronym: the last capital of BOMLi... begins the next word
-            word = word[-1]
-        word += character if kind else ""
-        before = kind
-    if word:
-        words.append(word)
-    return [part.lower() for part in words]
-
-
-def _kind(character: str) -> str:
-    if character.isupper():
-        return "upper"
-    if character.isalpha():
-        return "lower"
-    return "digit" if character.isdecimal() else ""
 
 
 def is_secret_name(name: str) -> bool:
