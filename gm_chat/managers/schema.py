@@ -9,9 +9,6 @@ Choices are strings with their values in the description, not enums: a value nee
 
 from __future__ import annotations
 
-import sys
-import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.managers.api import InputInfo
@@ -19,7 +16,7 @@ from gm_chat.managers.introspect import LOOKUPS
 from gm_chat.managers.names import graphql_name, stem_of_manager
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from graphql import GraphQLSchema
 
@@ -41,10 +38,6 @@ _SCALARS: Final[dict[FieldType, tuple[str, str]]] = {
     "json": ("JSON", "Any JSON value."),
     "binary": ("Binary", 'Bytes as text: "base64:...".'),
 }
-_RECURSION_PER_MANAGER: Final = 12
-"""Python frames that graphql-core needs for each manager of a chain, with room to spare."""
-
-_recursion_lock = threading.Lock()
 
 
 class SchemaBuildError(Exception):
@@ -61,15 +54,19 @@ def build_schema(infos: Iterable[ManagerInfo]) -> GraphQLSchema:
     managers = {info.name: info for info in infos if info.exposed}
     if not managers:
         raise SchemaBuildError("no manager is exposed: declare one in an app's chat_managers.py, e.g. expose(Part)")
-    with _room_for(len(managers)):
-        try:
-            builder = _Builder(managers)
-            schema = GraphQLSchema(
-                query=builder.query(), mutation=builder.mutation(), description="What the chat may use."
-            )
-            problems = validate_schema(schema)
-        except (GraphQLError, TypeError, ValueError) as error:
-            raise SchemaBuildError(f"the managers do not make a GraphQL schema: {error}") from error
+    try:
+        builder = _Builder(managers)
+        schema = GraphQLSchema(
+            query=builder.query(),
+            mutation=builder.mutation(),
+            # graphql-core walks from type to type recursively, but into none that is named here: with all of them
+            # named, a chain of any length takes no deeper a stack than one manager.
+            types=builder.named_types(),
+            description="What the chat may use.",
+        )
+        problems = validate_schema(schema)
+    except (GraphQLError, TypeError, ValueError) as error:
+        raise SchemaBuildError(f"the managers do not make a GraphQL schema: {error}") from error
     if problems:
         raise SchemaBuildError(f"the managers do not make a GraphQL schema: {problems[0].message}")
     return schema
@@ -80,18 +77,6 @@ def print_sdl(infos: Iterable[ManagerInfo]) -> str:
     from graphql import print_schema  # lazy, see the module's docstring
 
     return f"{print_schema(build_schema(infos)).rstrip()}\n"
-
-
-@contextmanager
-def _room_for(managers: int) -> Iterator[None]:
-    """graphql-core walks from type to type recursively: a chain of 1,000 managers needs a higher limit."""
-    with _recursion_lock:
-        before = sys.getrecursionlimit()
-        sys.setrecursionlimit(before + _RECURSION_PER_MANAGER * managers)
-        try:
-            yield
-        finally:
-            sys.setrecursionlimit(before)
 
 
 class _Builder:
@@ -128,6 +113,10 @@ class _Builder:
             for mutation in info.mutations
         }
         return self._graphql.GraphQLObjectType("Mutation", fields) if fields else None
+
+    def named_types(self) -> list[Any]:
+        """The types that refer to one another, of all managers."""
+        return [*self._types.values(), *self._filters.values()]
 
     def _page(self, name: str) -> Any:
         graphql, type_name = self._graphql, self._type_names[name]
