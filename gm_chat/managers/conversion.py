@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.encoding import jsonable
@@ -28,16 +27,12 @@ def decimal_places(model: type[Model], query_name: str) -> int:
     return places
 
 
-def decimal_text(model: type[Model], query_name: str) -> Convert:
-    """Plain decimal text: of what SQLite keeps as a float, the column's places."""
-    places = f".{decimal_places(model, query_name)}f"
-
-    def convert(value: Any) -> str | None:
-        if isinstance(value, Decimal):
-            return format(value, "f") if value.is_finite() else None
-        return format(value, places)
-
-    return convert
+def decimal_text(model: type[Model], query_name: str, *, binary: bool) -> Convert:
+    """Plain decimal text; ``binary`` databases, as SQLite, give floats, of which it is the column's places."""
+    if binary:
+        places: Convert = f"%.{decimal_places(model, query_name)}f".__mod__
+        return places
+    return lambda value: format(value, "f") if value.is_finite() else None
 
 
 CONVERT: Final[Mapping[FieldType, Convert]] = {

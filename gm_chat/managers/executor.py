@@ -10,8 +10,10 @@ the labels are part of the schema.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
@@ -197,7 +199,8 @@ class _Level:
             # Past Django's converter, which makes a Decimal of every float that SQLite stores, at three times the cost.
             position = self._annotated(ExpressionWrapper(F(column), output_field=_UNTYPED))
             self._raw[f"gm_chat_{len(self._raw)}"] = column
-            return position, decimal_text(source.model, query_name)
+            is_binary = connections[source.model._default_manager.db].vendor == "sqlite"
+            return position, decimal_text(source.model, query_name, binary=is_binary)
         return self.position(column), CONVERT.get(kind)
 
     def _plan(self, selection: Selection, manager: str, prefix: str) -> _Shape:
@@ -321,9 +324,9 @@ def _children(
     if ranked and len(fetched) > len(kept := _cut(fetched, owner, limit)):
         bounds.cuts.add(path)
         fetched = kept
-    children: dict[Any, list[Row]] = {}
-    for row, item in zip(fetched, many.level.assemble(fetched, path, bounds), strict=True):
-        children.setdefault(row[owner], []).append(item)
+    children: defaultdict[Any, list[Row]] = defaultdict(list)
+    for key, item in zip(map(itemgetter(owner), fetched), many.level.assemble(fetched, path, bounds), strict=True):
+        children[key].append(item)
     return children
 
 
