@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from gm_chat_source_graphql.shapes import ListShape, OrderArgument, Slot
     from gm_chat_source_graphql.values import Scalar
 
-__all__ = ["Binding", "Relation", "describe", "key_of", "stem_of", "with_mutations"]
+__all__ = ["Binding", "Relation", "describe", "is_bare_key", "key_of", "members_of", "stem_of", "with_mutations"]
 
 _KEYS: Final = ("id", "pk", "uuid")
 _SUFFIXES: Final = ("Type", "Node", "ObjectType")
@@ -42,8 +43,8 @@ class Relation:
 class Binding:
     """A manager and what stands behind it: the list field ``root`` of the query type, and its type's fields.
 
-    ``key`` is the field that tells rows apart, if the type has one; it need not be shown. ``nullable`` holds the fields
-    whose value may be missing.
+    ``key`` is the field that tells rows apart, if the type has one; it need not be shown. ``names`` holds what the
+    schema calls fields and relations that have another name here.
     """
 
     info: ManagerInfo
@@ -54,10 +55,16 @@ class Binding:
     key: str | None
     filters: Mapping[tuple[str, str], Slot]
     order: OrderArgument | None
+    names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def asked(self, name: str) -> str:
+        """The field as a selection names it, so that its value comes under our name."""
+        own = self.names.get(name, name)
+        return name if own == name else f"{name}: {own}"
 
     def nullable(self, name: str) -> bool:
         """Whether the type says that the field may be null."""
-        return not is_non_null_type(self.shape.node.fields[name].type)
+        return not is_non_null_type(self.shape.node.fields[self.names.get(name, name)].type)
 
 
 def describe(schema: GraphQLSchema, options: Options) -> dict[str, Binding]:
@@ -127,9 +134,9 @@ def _bind(
     *,
     owners: Mapping[GraphQLObjectType, str],
 ) -> Binding:
-    scalars, relations = _members(shape.node, owners)
+    scalars, relations = members_of(shape.node, owners)
     if chosen.fields is None:
-        hidden = {member for member in scalars if is_secret_name(member) or _is_bare_key(member, shape.node)}
+        hidden = {member for member in scalars if is_secret_name(member) or is_bare_key(member, shape.node)}
         scalars = {member: scalar for member, scalar in scalars.items() if member not in hidden}
     else:
         known = {**scalars, **relations}
@@ -154,7 +161,7 @@ def _bind(
     return Binding(info, root, shape, scalars, relations, key_of(shape.node), filters, order)
 
 
-def _members(
+def members_of(
     node: GraphQLObjectType, owners: Mapping[GraphQLObjectType, str]
 ) -> tuple[dict[str, Scalar], dict[str, Relation]]:
     """The fields that can be asked for without arguments, and those that lead to an exposed manager."""
@@ -177,7 +184,7 @@ def _members(
     return scalars, relations
 
 
-def _is_bare_key(name: str, node: GraphQLObjectType) -> bool:
+def is_bare_key(name: str, node: GraphQLObjectType) -> bool:
     """Whether a field is the key of a relation (``supplierId`` beside ``supplier``): it would betray a hidden row."""
     spelled = bare(name)
     stem = next((spelled.removesuffix(key) for key in ("id", "pk") if spelled.endswith(key)), "")

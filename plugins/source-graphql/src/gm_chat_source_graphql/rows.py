@@ -112,11 +112,11 @@ class Level:
     def write(self, document: Document, parents: int, nested_rows: int) -> str:
         """The selection set. ``parents`` is how many rows of this level one answer may hold."""
         names = [self.binding.key] if self.binding.key is not None else ["__typename"]
-        parts = list(dict.fromkeys([*names, *self._fields]))
+        parts = [self.binding.asked(name) + self._inner(name) for name in dict.fromkeys([*names, *self._fields])]
         for name, (level, limit) in self._relations.items():
             shape = self.binding.relations[name].shape
             if shape is None:
-                parts.append(f"{name} {level.write(document, parents, nested_rows)}")
+                parts.append(f"{self.binding.asked(name)} {level.write(document, parents, nested_rows)}")
                 continue
             share = max(1, _WIDE * nested_rows // parents)
             asked = min(limit, share)
@@ -125,8 +125,11 @@ class Level:
                 surplus = 0 if shape.total or shape.more else 1  # nothing else tells whether there are more
                 size = self._asked[name] = max(2, min(asked + surplus, document.page_size))
             inner = level.write(document, parents * (size or asked), nested_rows)
-            parts.append(name + document.rows(shape, document.page(shape, size), inner))
+            parts.append(self.binding.asked(name) + document.rows(shape, document.page(shape, size), inner))
         return "{ " + " ".join(parts) + " }"
+
+    def _inner(self, name: str) -> str:
+        return self.binding.fields[name].selection if name in self._fields else ""
 
     def read(self, raw: Mapping[str, Any]) -> Row | None:
         """An object of the answer as a row; ``None`` if there is none: one without a key stands for a hidden row."""

@@ -44,13 +44,17 @@ _TYPES: Final[Mapping[str, FieldType]] = {
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A leaf type. ``choices`` are an enum's (value, label) pairs, ``names`` what each value is called in GraphQL."""
+    """A leaf type. ``choices`` are an enum's (value, label) pairs, ``names`` what each value is called in GraphQL.
+
+    ``selection`` is what to ask of it where a subclass makes one value of an object.
+    """
 
     type: FieldType
     name: str
     choices: tuple[tuple[Any, str], ...] = ()
     names: Mapping[Any, str] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
+    selection: str = ""
 
     def parse(self, raw: Any) -> Any:
         """A result as a Python value. Raises ``ValueError`` if it is none of its type."""
