@@ -6,6 +6,7 @@ All declarations are described together, because a relation is offered only wher
 from __future__ import annotations
 
 import inspect
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -24,6 +25,8 @@ from gm_chat.managers.names import did_you_mean, is_secret_name
 __all__ = ["Description", "describe"]
 
 ALL: Final = "__all__"
+_Exposed = Mapping[Any, Sequence[str]]
+"""The names of the exposed managers of each model that has a table."""
 _OPTIONS: Final = frozenset(name for name in vars(ModelManager) if not name.startswith("_"))
 
 
@@ -75,9 +78,10 @@ def describe(managers: Iterable[type[ModelManager]]) -> Description:
                 "__name__",
                 f"{draft.name!r} is also declared in {other.manager.__module__}; rename one of them",
             )
+    exposed = _exposed(drafts)
     bindings, warnings, notes = {}, [], []
     for name, draft in drafts.items():
-        binding = _bind(draft, drafts)
+        binding = _bind(draft, exposed)
         if binding.info.exposed:
             bindings[name] = binding
             warnings += draft.warnings
@@ -199,7 +203,7 @@ def _field(draft: _Draft, name: str) -> str:
 # --- building the values ----------------------------------------------------------------------------------------
 
 
-def _bind(draft: _Draft, drafts: Mapping[str, _Draft]) -> Binding:
+def _bind(draft: _Draft, exposed: _Exposed) -> Binding:
     manager, members = draft.manager, draft.members
     fields: dict[str, FieldInfo] = {}
     relations: dict[str, RelationInfo] = {}
@@ -207,7 +211,7 @@ def _bind(draft: _Draft, drafts: Mapping[str, _Draft]) -> Binding:
         if name in members.columns:
             fields[name] = _field_info(draft, members.columns[name])
         elif name in members.relations:
-            target = _target(draft, members.relations[name], drafts)
+            target = _target(draft, members.relations[name], exposed)
             if target is not None:
                 relations[name] = _relation_info(draft, members.relations[name], target)
         else:
@@ -233,7 +237,7 @@ def _bind(draft: _Draft, drafts: Mapping[str, _Draft]) -> Binding:
                 query_name=members.relations[name].query_name,
                 target=relation.target,
                 kind="to_many" if relation.many else "to_one",
-                through=_through(draft, members.relations[name], drafts),
+                through=_through(draft, members.relations[name], exposed),
             )
             for name, relation in relations.items()
         },
@@ -299,10 +303,10 @@ def _text(draft: _Draft, name: str, source: Any) -> str:
     return "" if verbose.lower() in ("", name.replace("_", " ").lower(), "id") else verbose
 
 
-def _target(draft: _Draft, relation: Relation, drafts: Mapping[str, _Draft]) -> str | None:
+def _target(draft: _Draft, relation: Relation, exposed: _Exposed) -> str | None:
     """The exposed manager that a relation leads to, or ``None`` where it leads out of what is exposed."""
     chosen = draft.manager.relations.get(relation.name)
-    candidates = _exposed(relation.model, drafts)
+    candidates = exposed.get(_table(relation.model), ())
     if chosen is not None:
         if chosen in candidates:
             return chosen
@@ -320,22 +324,26 @@ def _target(draft: _Draft, relation: Relation, drafts: Mapping[str, _Draft]) -> 
     return None
 
 
-def _through(draft: _Draft, relation: Relation, drafts: Mapping[str, _Draft]) -> tuple[str, ...]:
+def _through(draft: _Draft, relation: Relation, exposed: _Exposed) -> tuple[str, ...]:
     """The exposed managers of a many-to-many relation's own through model."""
     member: Any = draft.model._meta.get_field(relation.query_name)
     if not member.many_to_many:
         return ()
     near: Any = member.remote_field if isinstance(member, models.ManyToManyField) else member
-    return tuple(_exposed(near.through, drafts))
+    return tuple(exposed.get(_table(near.through), ()))
 
 
-def _exposed(model: type[models.Model], drafts: Mapping[str, _Draft]) -> list[str]:
-    concrete = model._meta.concrete_model
-    return [
-        name
-        for name, draft in drafts.items()
-        if draft.manager.chat_exposed and draft.model._meta.concrete_model is concrete
-    ]
+def _exposed(drafts: Mapping[str, _Draft]) -> _Exposed:
+    exposed: dict[Any, list[str]] = defaultdict(list)
+    for name, draft in drafts.items():
+        if draft.manager.chat_exposed:
+            exposed[_table(draft.model)].append(name)
+    return dict(exposed)
+
+
+def _table(model: type[models.Model]) -> Any:
+    """The model that has the table: of a proxy, the one that it stands for."""
+    return model._meta.concrete_model
 
 
 def _mutations(
