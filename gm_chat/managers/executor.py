@@ -25,6 +25,7 @@ from gm_chat.encoding import jsonable
 from gm_chat.managers.api import FieldType, Path, QueryPage, QueryPlan, RelationSelection, Selection
 from gm_chat.managers.conversion import CONVERT, decimal_text, fitting
 from gm_chat.managers.deadline import guard
+from gm_chat.managers.functions import IsFirst
 from gm_chat.managers.rows import Link, Scope, link_of, pk_names, sorted_keys
 from gm_chat.managers.statements import Matching
 
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["execute_plan"]
 
-_RANK: Final = "gm_chat_rank"
 _PARENT: Final = "gm_chat_parent"
 _UNBOUNDED: Final = 2**31
 _UNTYPED: Final[Field[Any, Any]] = Field()
@@ -314,9 +314,8 @@ def _children(
     if ranked:
         rank = DenseRank() if link.may_repeat else RowNumber()
         window = Window(rank, partition_by=[F(link.column)], order_by=[F(name) for name in many.order])
-        first = rows.annotate(**{_RANK: window}).filter(**{f"{_RANK}__lte": limit + 1})
         # By key: beside a condition on a window Django drops columns that stand twice, as part.id and its foreign key.
-        rows = rows.filter(pk__in=first.values(*pk_names(link.model)))
+        rows = rows.filter(IsFirst(pk_names(link.model), rows, window, limit + 1))
     fetched = list(many.level.select(rows.annotate(**{_PARENT: link.key()}).order_by(*many.order)))
     if link.may_repeat:  # a through model with columns of its own may join the same two rows again
         places = (owner, *many.identity)

@@ -212,7 +212,7 @@ class _Ranked(Subquery):
 
 
 class IsFirst(Func):
-    """Whether a row's key is among those of ``rows`` whose ``window`` is 1.
+    """Whether a row's key is among those of ``rows`` whose ``window`` is at most ``most``.
 
     Django could filter by a window, but in three nested selects, and of a key of several columns it makes an EXISTS
     whose condition stands beside the window, where it leaves that a single row.
@@ -221,8 +221,9 @@ class IsFirst(Func):
     output_field = BooleanField()
     conditional = True
 
-    def __init__(self, keys: Sequence[str], rows: QuerySet[Any], window: Any) -> None:
+    def __init__(self, keys: Sequence[str], rows: QuerySet[Any], window: Any, most: int = 1) -> None:
         """Name the columns of the primary key; ``rows`` are of the same model."""
+        self._most = int(most)
         self._names = [f"gm_chat_key_{number}" for number, _ in enumerate(keys)]
         columns = dict(zip(self._names, map(F, keys), strict=True))
         ranked = rows.annotate(**columns, gm_chat_place=window).values(*columns, "gm_chat_place")
@@ -235,7 +236,7 @@ class IsFirst(Func):
         *names, place, table = map(connection.ops.quote_name, (*self._names, "gm_chat_place", "gm_chat_ranked"))
         left, right = ", ".join(sql for sql, _ in columns), ", ".join(names)
         params = [param for _, params in (*columns, ranked) for param in params]
-        sql = f"({left}) IN (SELECT {right} FROM {ranked[0]} {table} WHERE {place} = 1)"  # noqa: S608 - names of ours
+        sql = f"({left}) IN (SELECT {right} FROM {ranked[0]} {table} WHERE {place} <= {self._most})"  # noqa: S608 - names of ours
         return sql, tuple(params)
 
 

@@ -124,6 +124,15 @@ def sorted_keys(rows: models.QuerySet[Any], order: Sequence[OrderBy | str]) -> m
     return rows.order_by(*sorts, *(term for term in order if isinstance(term, str))).values("pk")
 
 
+class _Masked(Case):
+    """A value, or null. Where nothing can be shown, PostgreSQL still wants to know of what type."""
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Django leaves a bare NULL of a case whose conditions cannot hold."""
+        sql, params = self.as_sql(compiler, connection, **context)
+        return (f"NULL::{self.output_field.cast_db_type(connection)}" if sql == "NULL" else sql), params
+
+
 @dataclass(frozen=True, slots=True)
 class Outer:
     """The row that a whole condition is about, seen from a subselect of a subselect of it, ``level`` deep."""
@@ -182,9 +191,8 @@ class Scope:
         if _is_plain(rows.query):
             return rows.order_by()
         keys: Any = rows.values("pk") if rows.query.is_sliced else rows.order_by().values("pk")
-        features: Any = connections[rows.db].features
-        if rows.query.is_sliced and not features.allow_sliced_subqueries_with_in:
-            keys = list(keys.values_list("pk", flat=True))  # MariaDB
+        if rows.query.is_sliced and not _can_be_sliced_within(rows):
+            keys = list(keys.values_list("pk", flat=True))
         return model._base_manager.using(rows.db).filter(pk__in=keys)
 
     # --- conditions ---------------------------------------------------------------------------------------------
@@ -309,7 +317,17 @@ class Scope:
                 masks.append(self.is_visible(relation.target, prefix.removesuffix("__")))
             binding = self.bindings[relation.target]
         value = F(prefix + binding.columns[path[-1]])
-        return Case(When(reduce(and_, (Q(mask) for mask in masks)), then=value)) if masks else value
+        return _Masked(When(reduce(and_, (Q(mask) for mask in masks)), then=value)) if masks else value
+
+
+def _can_be_sliced_within(rows: models.QuerySet[Any]) -> bool:
+    """Whether the keys of a slice can be a subselect. MariaDB knows none such; of a key of several columns Django may
+    make an EXISTS on SQLite, and there the slice is lost.
+    """
+    features: Any = connections[rows.db].features
+    return features.allow_sliced_subqueries_with_in and (
+        len(pk_names(rows.model)) == 1 or getattr(features, "supports_tuple_lookups", True)
+    )
 
 
 def _is_plain(query: Query) -> bool:

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.auth.models import Permission
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from testproject.desk import Desk, actor_of
 from testproject.shop import models as shop
 from testproject.shop_rows import fill_shop
 
 from gm_chat.managers import registry
+from gm_chat.managers.aggregate import build_aggregate
+from gm_chat.managers.aggregation import execute_aggregate
 from gm_chat.managers.api import And, Condition, QueryPlan, RelationSelection, Selection
 from gm_chat.managers.binding import ComputedField
 from gm_chat.managers.executor import execute_plan
@@ -329,3 +333,36 @@ def test_a_filter_through_rows_with_a_key_of_two_columns(staff: Desk) -> None:
     shop.Placement.objects.create(shelf="S9", part=part, quantity=3)
     assert staff.ask("PartManager", ["number"], filters={"placements__quantity": 3}).data == [{"number": "P-001"}]
     assert staff.ask("PartManager", ["number"], filters={"placements": None}).total_count == 39
+
+
+def test_a_rule_that_slices_a_key_of_two_columns_is_kept(staff: Desk) -> None:
+    desk = changed(staff, "PlacementManager", visible_to=lambda rows, actor: rows.order_by("-pk")[:2])
+    shown = [placement.pk for placement in shop.Placement.objects.order_by("-pk")[:2]]
+    page = desk.ask("PlacementManager", ["shelf", "part__id"])
+    assert {(row["shelf"], row["part"]["id"]) for row in page.data} == set(shown)
+    assert page.total_count == 2
+
+
+def test_lists_of_rows_with_a_key_of_two_columns_are_cut_in_sql(staff: Desk) -> None:
+    part = shop.Part.objects.get(number="P-001")
+    shop.Placement.objects.all().delete()
+    for number in range(9):
+        shop.Placement.objects.create(shelf=f"S{number}", part=part)
+    plan = staff.plan(
+        "PartManager", [{"placements": ["shelf"]}], filters={"id": part.pk}, limits=PlanLimits(list_rows=2)
+    )
+    with CaptureQueriesContext(connection) as statements:
+        page = execute_plan(plan, staff.bindings, staff.actor)
+    assert page.data == [{"placements": [{"shelf": "S0"}, {"shelf": "S1"}]}]
+    with connection.cursor() as cursor:
+        cursor.execute(next(item["sql"] for item in statements if "gm_chat_ranked" in item["sql"]))
+        assert len(cursor.fetchall()) == 3, "one more than are shown"
+
+
+def test_what_is_computed_behind_rows_that_are_all_hidden_keeps_its_type(staff: Desk) -> None:
+    """PostgreSQL has no sum of a null without a type."""
+    desk = changed(staff, "MaterialManager", visible_to=lambda rows, actor: rows.none())
+    plan = build_aggregate({"manager": "PartManager", "measures": "sum(material__density)"}, desk.view, max_results=1)
+    assert execute_aggregate(plan, desk.bindings, desk.actor).data == [{"value": None}]
+    first = shop.Part.objects.earliest("pk").pk
+    assert desk.ask("PartManager", ["id"], order_by=["-material__name"], limit=1).data == [{"id": first}]
