@@ -9,6 +9,7 @@ Choices are strings with their values in the description, not enums: a value nee
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.managers.api import InputInfo
@@ -80,7 +81,10 @@ def print_sdl(infos: Iterable[ManagerInfo]) -> str:
 
 
 class _Builder:
-    """Makes each type once; fields are thunks, so that types may refer to one another in circles."""
+    """Makes each type once; fields are thunks, so that types may refer to one another in circles.
+
+    What is equal is the same object: most fields of a large schema are one of a few, and half of its size was theirs.
+    """
 
     def __init__(self, managers: Mapping[str, ManagerInfo]) -> None:
         import graphql  # lazy, see the module's docstring
@@ -92,6 +96,9 @@ class _Builder:
             kind: builtin.get(name) or graphql.GraphQLScalarType(name=name, description=description)
             for kind, (name, description) in _SCALARS.items()
         }
+        self._list, self._required = cache(self._list_of), cache(graphql.GraphQLNonNull)
+        self._field, self._argument = cache(graphql.GraphQLField), cache(graphql.GraphQLArgument)
+        self._input_field = cache(graphql.GraphQLInputField)
         self._lookups = {kind: self._lookup_input(kind) for kind in _SCALARS}
         self._int = graphql.GraphQLArgument(graphql.GraphQLInt)
         self._order = graphql.GraphQLArgument(self._list(graphql.GraphQLString), description='e.g. ["-price", "name"]')
@@ -123,9 +130,9 @@ class _Builder:
         page = graphql.GraphQLObjectType(
             f"{type_name}Page",
             {
-                "data": graphql.GraphQLField(graphql.GraphQLNonNull(self._list(self._types[name]))),
-                "total_count": graphql.GraphQLField(graphql.GraphQLNonNull(graphql.GraphQLInt)),
-                "has_more": graphql.GraphQLField(graphql.GraphQLNonNull(graphql.GraphQLBoolean)),
+                "data": graphql.GraphQLField(self._required(self._list(self._types[name]))),
+                "total_count": self._field(self._required(graphql.GraphQLInt)),
+                "has_more": self._field(self._required(graphql.GraphQLBoolean)),
             },
         )
         arguments = {
@@ -140,10 +147,10 @@ class _Builder:
 
     def _mutation(self, mutation: MutationInfo) -> Any:
         graphql = self._graphql
-        arguments = {graphql_name(item.name): self._argument(item) for item in mutation.inputs}
+        arguments = {graphql_name(item.name): self._input(item) for item in mutation.inputs}
         match mutation.kind:
             case "create" | "update":
-                result: Any = graphql.GraphQLNonNull(self._types[mutation.manager])
+                result: Any = self._required(self._types[mutation.manager])
             case "delete":
                 identity = next((item.type for item in mutation.inputs if item.name == "id"), None)
                 result = self._scalars[identity or "json"]
@@ -163,19 +170,19 @@ class _Builder:
         fields: dict[str, Any] = {}
         for item in info.fields:
             scalar = self._scalars[item.type]
-            output = scalar if item.nullable else graphql.GraphQLNonNull(scalar)
-            fields[graphql_name(item.name)] = graphql.GraphQLField(output, description=_text(item))
+            output = scalar if item.nullable else self._required(scalar)
+            fields[graphql_name(item.name)] = self._field(output, description=_text(item))
         for relation in info.relations:
             target = self._types.get(relation.target)
             if target is None:
                 continue
             if relation.many:
-                output, arguments = graphql.GraphQLNonNull(self._list(target)), {"limit": self._int}
+                fields[graphql_name(relation.name)] = graphql.GraphQLField(
+                    self._required(self._list(target)), {"limit": self._int}, description=relation.description or None
+                )
             else:
-                output, arguments = (target if relation.nullable else graphql.GraphQLNonNull(target)), {}
-            fields[graphql_name(relation.name)] = graphql.GraphQLField(
-                output, arguments, description=relation.description or None
-            )
+                output = target if relation.nullable else self._required(target)
+                fields[graphql_name(relation.name)] = self._field(output, description=relation.description or None)
         return fields
 
     def _filter(self, info: ManagerInfo) -> Any:
@@ -192,7 +199,7 @@ class _Builder:
             for item in info.relations
             if item.target in self._filters
         }
-        return {name: self._graphql.GraphQLInputField(kind) for name, kind in fields.items()}
+        return {name: self._input_field(kind) for name, kind in fields.items()}
 
     # --- small parts ---
 
@@ -208,13 +215,12 @@ class _Builder:
         fields = {name: graphql.GraphQLInputField(special.get(name, scalar)) for name in LOOKUPS[kind]}
         return graphql.GraphQLInputObjectType(f"{_SCALARS[kind][0]}Lookups", fields)
 
-    def _argument(self, item: InputInfo) -> Any:
-        graphql = self._graphql
+    def _input(self, item: InputInfo) -> Any:
         kind = self._list(self._scalars[item.type]) if item.many else self._scalars[item.type]
-        return graphql.GraphQLArgument(graphql.GraphQLNonNull(kind) if item.required else kind, description=_text(item))
+        return self._argument(self._required(kind) if item.required else kind, description=_text(item))
 
-    def _list(self, kind: Any) -> Any:
-        return self._graphql.GraphQLList(self._graphql.GraphQLNonNull(kind))
+    def _list_of(self, kind: Any) -> Any:
+        return self._graphql.GraphQLList(self._required(kind))
 
     def _unique_type_names(self) -> dict[str, str]:
         """``Part`` for ``PartManager``, unless that is a name of ours or of another manager: then ``PartManager``."""
