@@ -35,9 +35,10 @@ from django.db.models import (
     Value,
     Window,
 )
-from django.db.models.functions import Cast, Lag, NullIf, Rank, TruncDate
+from django.db.models.functions import Cast, Lag, NullIf, Rank
 
 from gm_chat.managers.conversion import decimal_places
+from gm_chat.managers.date_parts import Day, part_of
 from gm_chat.managers.functions import (
     AsFloat,
     DaysBetween,
@@ -46,7 +47,6 @@ from gm_chat.managers.functions import (
     SecondsOf,
     Signed,
     SumOver,
-    part_of,
     require_time_zones,
 )
 from gm_chat.managers.measures import (
@@ -163,7 +163,7 @@ class Expressions:
                 both = [self._typed(end, manager), self._typed(start, manager)]
                 if unit == "seconds":
                     return SecondsBetween(*(value for value, _ in both)), "number"
-                return DaysBetween(*(TruncDate(v) if kind == "datetime" else v for v, kind in both)), "integer"
+                return DaysBetween(*(Day(v) if kind == "datetime" else v for v, kind in both)), "integer"
             case Behind():
                 return self._behind(formula, manager)
             case Aggregated():

@@ -20,25 +20,11 @@ from django.db.models import (
     QuerySet,
     Subquery,
 )
-from django.db.models.functions import (
-    Cast,
-    ExtractDay,
-    ExtractHour,
-    ExtractIsoWeekDay,
-    ExtractMonth,
-    ExtractYear,
-    TruncDay,
-    TruncHour,
-    TruncMonth,
-    TruncQuarter,
-    TruncWeek,
-)
+from django.db.models.functions import Cast
 from django.utils import timezone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from gm_chat.managers.api import DatePart
+    from collections.abc import Iterator, Sequence
 
 __all__ = [
     "AsFloat",
@@ -51,56 +37,10 @@ __all__ = [
     "Signed",
     "SumOver",
     "able_to_take_medians",
-    "part_of",
     "require_time_zones",
 ]
 
 _LONGEST_CONCATENATION: Final = 64 * 2**20
-
-
-class _Week(TruncWeek):
-    """The Monday. On MariaDB Django leaves a moment its time of day, whatever the output is to be."""
-
-    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """A date."""
-        sql, params = self.as_sql(compiler, connection, **context)
-        return f"DATE({sql})", params
-
-
-class _Hour(TruncHour):
-    """The full hour. Of no moment it is none, where Django suspects a database without time zones."""
-
-    def convert_value(self, value: Any, expression: Any, connection: Any) -> Any:
-        """As Django does, but for null; :func:`require_time_zones` has looked."""
-        return None if value is None else super().convert_value(value, expression, connection)
-
-
-_TRUNCATE: Final[Mapping[str, Any]] = {
-    "quarter": TruncQuarter,
-    "month": TruncMonth,
-    "week": _Week,
-    "day": TruncDay,
-}
-_EXTRACT: Final[Mapping[str, Any]] = {
-    "year": ExtractYear,
-    "weekday": ExtractIsoWeekDay,
-    "month_of_year": ExtractMonth,
-    "day_of_month": ExtractDay,
-    "hour_of_day": ExtractHour,
-}
-
-
-def part_of(value: Any, part: DatePart | None) -> Any:
-    """A part of a date or a moment, in the current time zone; see :data:`~gm_chat.managers.api.DatePart`."""
-    match part:
-        case None:
-            return value
-        case "hour":
-            return _Hour(value, output_field=DateTimeField())
-        case "day" | "week" | "month" | "quarter":
-            return _TRUNCATE[part](value, output_field=DateField())
-        case _:
-            return _EXTRACT[part](value)
 
 
 class DaysBetween(Func):
@@ -135,10 +75,15 @@ class SecondsBetween(Func):
     arity = 2
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Django's own function on SQLite gives microseconds."""
-        return super().as_sql(
-            compiler, connection, template="(django_timestamp_diff(%(expressions)s) / 1000000.0)", **context
+        """Whole microseconds of the text: SQLite's fractions of days are none, and Django's function is Python's."""
+        del connection, context
+        clocks = [compiler.compile(expression) for expression in self.source_expressions]
+        end, start = (
+            f"(STRFTIME('%%s', SUBSTR({sql}, 1, 19)) * 1000000"
+            f" + CAST(SUBSTR(SUBSTR({sql}, 21) || '000000', 1, 6) AS INTEGER))"
+            for sql, _ in clocks
         )
+        return f"(({end} - {start}) / 1000000.0)", tuple(item for _, params in clocks for item in (*params, *params))
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
         """Of the interval."""
@@ -146,9 +91,9 @@ class SecondsBetween(Func):
         return super().as_sql(compiler, connection, template=template, arg_joiner=" - ", **context)
 
     def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """``TIMESTAMPDIFF`` takes the earlier moment first, hence the sign."""
+        """The sign: the earlier moment comes first. The exponent: a quotient of decimals would have four places."""
         return super().as_sql(
-            compiler, connection, template="(TIMESTAMPDIFF(MICROSECOND, %(expressions)s) / -1000000.0)", **context
+            compiler, connection, template="(TIMESTAMPDIFF(MICROSECOND, %(expressions)s) / -1e6)", **context
         )
 
 
@@ -157,7 +102,7 @@ class SecondsOf(Func):
 
     output_field = FloatField()
     arity = 1
-    template = "(%(expressions)s / 1000000.0)"
+    template = "(%(expressions)s / 1e6)"
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
         """Of the interval."""

@@ -39,7 +39,8 @@ from gm_chat.managers.api import (
     Related,
     Where,
 )
-from gm_chat.managers.functions import IsFirst, Shifted, part_of, require_time_zones
+from gm_chat.managers.date_parts import part_of
+from gm_chat.managers.functions import IsFirst, Shifted, require_time_zones
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
