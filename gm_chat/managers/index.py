@@ -14,7 +14,7 @@ from operator import is_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from gm_chat.managers.paths import find_paths, hubs_of
+from gm_chat.managers.paths import RelationGraph
 from gm_chat.managers.search import SearchIndex
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class MaskedView:
 
     def find_paths(self, from_manager: str, to_manager: str, *, limit: int = 1) -> Sequence[Path]:
         """Shortest paths over visible relations."""
-        return find_paths(self._graph, from_manager, to_manager, hubs=self._hubs, limit=limit)
+        return self._graph.paths(from_manager, to_manager, limit=limit)
 
     def rows_may_be_hidden(self, name: str) -> bool:
         """Whether the actor's rights may hide rows of the manager; false for one that is not visible."""
@@ -192,12 +192,8 @@ class MaskedView:
         return masked
 
     @cached_property
-    def _graph(self) -> dict[str, tuple[RelationInfo, ...]]:
-        return {name: self._mask(name).relations for name in self._rights}
-
-    @cached_property
-    def _hubs(self) -> frozenset[str]:
-        return hubs_of(self._graph)
+    def _graph(self) -> RelationGraph:
+        return RelationGraph({name: self._mask(name).relations for name in self._rights})
 
     @cached_property
     def _members(self) -> dict[str, frozenset[str] | None]:

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gm_chat.managers.api import RelationInfo
-from gm_chat.managers.paths import HUB_MINIMUM, find_paths, hubs_of
+from gm_chat.managers.paths import HUB_MINIMUM, LONGER, RelationGraph
 from gm_chat.testing.fixtures.large import large_managers
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 Graph = dict[str, tuple[RelationInfo, ...]]
 
@@ -23,6 +27,16 @@ def graph(**edges: str) -> Graph:
             relations.append(RelationInfo(name=label or target, target=target, many=item.endswith("*")))
         made[name] = tuple(relations)
     return made
+
+
+def find_paths(
+    made: Graph, start: str, goal: str, *, limit: int = 1, hub_minimum: int = HUB_MINIMUM
+) -> list[tuple[str, ...]]:
+    return RelationGraph(made, hub_minimum=hub_minimum).paths(start, goal, limit=limit)
+
+
+def hubs_of(made: Graph) -> frozenset[str]:
+    return RelationGraph(made).hubs
 
 
 SHOP = graph(
@@ -54,6 +68,27 @@ def test_alternatives_are_longer_or_equal_and_to_one_comes_first() -> None:
     assert find_paths(parallel, "order", "user", limit=5) == [("author",), ("owner",)]
 
 
+def test_of_equally_long_paths_the_fewest_rows_decide_wherever_they_multiply() -> None:
+    routes = graph(a="x y*", x="p*", p="t*", y="q", q="t", t="")
+    assert find_paths(routes, "a", "t", limit=2) == [("y", "q", "t"), ("x", "p", "t")]
+
+
+def test_then_the_manager_with_fewer_neighbours() -> None:
+    """An order has both a customer and an author; invoices have, too, and everything else has an author."""
+    others = {f"other{number}": "user" for number in range(5)}
+    routes = graph(order="user customer", user="invoices:invoice*", customer="invoices:invoice*", invoice="", **others)
+    assert find_paths(routes, "order", "invoice", limit=2) == [("customer", "invoices"), ("user", "invoices")]
+
+
+def test_much_longer_alternatives_are_none() -> None:
+    chain = {f"n{number}": f"n{number + 1}" for number in range(LONGER)} | {f"n{LONGER}": "t", "t": ""}
+    assert find_paths(graph(a="t n1", **chain), "a", "t", limit=5) == [
+        ("t",),
+        (*(f"n{n + 1}" for n in range(LONGER)), "t"),
+    ]
+    assert find_paths(graph(a="t n0", **chain), "a", "t", limit=5) == [("t",)]
+
+
 def star(spokes: int) -> Graph:
     """Many managers that all point to ``hub``; the first three are also a chain."""
     edges = {f"m{number}": "changed_by:hub" for number in range(spokes)}
@@ -65,30 +100,53 @@ def star(spokes: int) -> Graph:
 
 def test_a_hub_is_no_way_station_while_another_path_exists() -> None:
     routes = star(HUB_MINIMUM + 1)
-    hubs = hubs_of(routes)
-    assert hubs == {"hub"}
-    assert find_paths(routes, "m0", "m2", hubs=hubs) == [("m1", "m2")]
-    assert find_paths(routes, "m0", "m2", hubs=()) == [("changed_by", "m2")]
-    assert find_paths(routes, "m0", "m3", hubs=hubs) == [("changed_by", "m3")]  # there is no other
-    assert find_paths(routes, "m0", "hub", hubs=hubs) == [("changed_by",)]
-    assert find_paths(routes, "hub", "m0", hubs=hubs) == [("m0",)]
+    assert hubs_of(routes) == {"hub"}
+    assert find_paths(routes, "m0", "m2") == [("m1", "m2")] == find_paths(routes, "m0", "m2", limit=5)
+    assert find_paths(routes, "m0", "m2", hub_minimum=99, limit=2) == [("m1", "m2"), ("changed_by", "m2")]
+    assert find_paths(routes, "m0", "m3") == [("changed_by", "m3")]  # there is no other
+    assert find_paths(routes, "m0", "hub") == [("changed_by",)]
+    assert find_paths(routes, "hub", "m0") == [("m0",)]
+
+
+def test_a_long_way_round_is_better_than_one_through_a_hub() -> None:
+    spokes = {f"m{number}": f"tenant m{number + 1}" for number in range(40)}
+    routes = graph(**spokes, m40="tenant", tenant=" ".join(f"m{number}*" for number in range(41)))
+    assert hubs_of(routes) == {"tenant"}
+    assert find_paths(routes, "m0", "m40") == [tuple(f"m{number}" for number in range(1, 41))]
+
+
+def test_of_two_hubs_one_is_passed_where_one_is_enough() -> None:
+    spokes = {f"m{number}": "user tenant" for number in range(30)}
+    routes = graph(**spokes, user="tenant", tenant="goal", goal="")
+    assert hubs_of(routes) == {"user", "tenant"}
+    assert find_paths(routes, "m0", "goal", limit=5) == [("tenant", "goal")]
+
+
+def test_a_junction_is_passed_unless_the_other_way_is_about_as_short() -> None:
+    """To a customer a sixth of all managers point, and so they may to a currency."""
+    spokes = {f"m{number}": "customer" for number in range(40)}
+    rest = {f"n{number}": "" for number in range(180)}
+    far = graph(**spokes, **rest, a="customer w", w="x", x="y", y="z", z="t", t="", customer="t")
+    assert hubs_of(far) == frozenset()
+    assert find_paths(far, "a", "t", limit=5) == [("customer", "t"), ("w", "x", "y", "z", "t")]
+    near = graph(**spokes, **rest, a="customer x", x="y", y="t", t="", customer="t")
+    assert find_paths(near, "a", "t", limit=5) == [("x", "y", "t"), ("customer", "t")]
 
 
 def test_what_counts_as_a_hub() -> None:
     assert hubs_of(star(HUB_MINIMUM)) == frozenset()
     big = star(400)
     assert hubs_of(big) == {"hub"}
-    few = {name: relations if int(name.strip("mhub") or 0) <= 35 else () for name, relations in big.items()}
-    assert hubs_of(few) == frozenset()  # 36 of 401 are less than a tenth
+    few = {name: relations if int(name.strip("mhub") or 0) <= 120 else () for name, relations in big.items()}
+    assert hubs_of(few) == frozenset()  # 121 of 401 are less than a third
     repeated = graph(**{f"m{number}": "x:hub y:hub" for number in range(15)}, hub="self:hub")
     assert hubs_of(repeated) == frozenset()  # counted by manager, not by relation
 
 
 def test_over_the_large_fixture_only_the_user_is_a_hub() -> None:
     managers = {info.name: info.relations for info in large_managers()}
-    hubs = hubs_of(managers)
-    assert hubs == {"UserManager"}
-    path = find_paths(managers, "MachineManager", "ForestManager", hubs=hubs)[0]
+    assert hubs_of(managers) == {"UserManager"}
+    path = find_paths(managers, "MachineManager", "ForestManager")[0]
     assert "changed_by" not in path
 
 
@@ -96,10 +154,10 @@ def test_over_the_large_fixture_only_the_user_is_a_hub() -> None:
     st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.booleans()), max_size=30),
     st.integers(0, 7),
     st.integers(0, 7),
-    st.sets(st.integers(0, 7)),
+    st.integers(1, 8),
 )
 def test_paths_lead_where_they_should(
-    edges: list[tuple[int, int, bool]], start: int, goal: int, hubs: set[int]
+    edges: list[tuple[int, int, bool]], start: int, goal: int, hub_minimum: int
 ) -> None:
     made: Graph = {
         str(node): tuple(
@@ -109,11 +167,11 @@ def test_paths_lead_where_they_should(
         )
         for node in range(8)
     }
-    names = {str(hub) for hub in hubs}
-    paths = find_paths(made, str(start), str(goal), hubs=names, limit=4)
-    assert paths == find_paths(made, str(start), str(goal), hubs=names, limit=4)
+    paths = find_paths(made, str(start), str(goal), hub_minimum=hub_minimum, limit=4)
+    assert paths == find_paths(made, str(start), str(goal), hub_minimum=hub_minimum, limit=4)
     assert len(paths) == len(set(paths)) <= 4
-    assert all(len(first) <= len(second) for first, second in pairwise(paths))
+    hubs = RelationGraph(made, hub_minimum=hub_minimum).hubs
+    passed_hubs = set()
     for path in paths:
         here, passed = str(start), []
         for step in path:
@@ -121,8 +179,41 @@ def test_paths_lead_where_they_should(
             passed.append(here)
         assert here == str(goal)
         assert len(set(passed)) == len(passed)
+        passed_hubs.add(len(hubs.intersection(passed[:-1])))
+    assert len(passed_hubs) <= 1
+    assert passed_hubs <= {_fewest_hubs(made, str(start), str(goal), hubs)}
     assert bool(paths) == _reachable(made, str(start), str(goal))
-    assert paths[:1] == find_paths(made, str(start), str(goal), hubs=names)
+    assert paths[:1] == find_paths(made, str(start), str(goal), hub_minimum=hub_minimum)
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=20), st.integers(0, 6), st.integers(0, 6))
+def test_without_hubs_the_first_path_is_a_shortest_one(edges: list[tuple[int, int]], start: int, goal: int) -> None:
+    made: Graph = {
+        str(node): tuple(
+            RelationInfo(name=f"r{index}", target=str(target), many=False)
+            for index, (source, target) in enumerate(edges)
+            if source == node
+        )
+        for node in range(7)
+    }
+    lengths = [len(path) for path in find_paths(made, str(start), str(goal), limit=9)]
+    assert lengths == sorted(lengths)
+    reached, steps = {str(start)}, 0
+    while str(goal) not in reached and steps < 8:
+        reached |= {item.target for name in reached for item in made[name]}
+        steps += 1
+    assert lengths[:1] == ([steps] if str(goal) in reached else [])
+
+
+def _fewest_hubs(made: Graph, start: str, goal: str, hubs: Collection[str]) -> int:
+    """By trying: the smallest set of hubs without which there is no path."""
+    inner = sorted(set(hubs) - {start, goal})
+    for count in range(len(inner) + 1):
+        for kept in combinations(inner, count):
+            left = {name: own for name, own in made.items() if name not in inner or name in kept}
+            if _reachable({name: tuple(i for i in own if i.target in left) for name, own in left.items()}, start, goal):
+                return count
+    return -1
 
 
 def _reachable(made: Graph, start: str, goal: str) -> bool:
