@@ -176,21 +176,24 @@ def _first_manager() -> str:
 
 
 def _providers(settings: ChatSettings, host: PluginHost) -> Iterator[checks.CheckMessage]:
-    yield from _provider("provider", settings.provider, settings.provider_config, host)
+    yield from _provider("provider", settings.provider, settings.provider_config, host, own=False)
     used = {settings.fallback_profile, *(settings.planned.roles.values() if settings.planned.enabled else ())}
     for name in sorted({*settings.provider_profiles} & used):
         profile = settings.provider_profiles[name]
         place = f"provider_profiles[{name!r}]"
-        yield from _provider(place, profile.provider, profile.provider_config, host)
+        yield from _provider(place, profile.provider, profile.provider_config, host, own=True)
 
 
-def _provider(place: str, provider: str, config: Mapping[str, Any], host: PluginHost) -> Iterator[checks.CheckMessage]:
+def _provider(
+    place: str, provider: str, config: Mapping[str, Any], host: PluginHost, *, own: bool
+) -> Iterator[checks.CheckMessage]:
+    """Check a provider; a profile's, which has its ``own`` configuration, must be one that takes such a thing."""
     spec = attempt(lambda: resolve_provider(provider, host))
     if isinstance(spec, Failed):
         yield _unusable(place, provider, host, spec.error)
         return
     check: Any = spec.check or (lambda _: None)  # a class by its path may return anything
-    outcome = attempt(lambda: (check(plain(config)), call_limits(config)))
+    outcome = attempt(lambda: (check(plain(config)), call_limits(config), own and spec.build(plain(config))))
     match outcome:
         case Failed(error=ValueError() as error):
             yield checks.Error(
@@ -200,7 +203,7 @@ def _provider(place: str, provider: str, config: Mapping[str, Any], host: Plugin
             )
         case Failed(error=error):
             yield _unusable(place, provider, host, error, spec.required_extra)
-        case ([*found], _):
+        case ([*found], *_):
             for warning in (item for item in found if isinstance(item, CheckWarning)):
                 text = f"The chat's {place} {provider!r} may not work: {warning.message}"
                 yield checks.Warning(text, hint=warning.hint, id=warning.id)

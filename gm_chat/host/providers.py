@@ -38,7 +38,7 @@ def resolve(name_or_path: str, host: PluginHost) -> ProviderSpec:
 
     A registered name wins. A dotted path is imported; ``general_manager.chat.X`` is read as ``gm_chat.X``. The class
     needs nothing but ``complete``: without ``capabilities`` it has none, and it is built without arguments unless a
-    configuration is given, which it then must take through ``from_config``.
+    configuration is given, be it empty, which it then must take through ``from_config``.
 
     Raises ``ImportError`` when something is not installed, as which the class's own SDK counts, and
     :class:`~gm_chat.settings.ChatConfigurationError` for everything else.
@@ -102,15 +102,16 @@ def _import_error(path: str, module_name: str, failed: Failed) -> Exception:
 
 def _spec_of(path: str, provider: type[Any]) -> ProviderSpec:
     def build(config: Mapping[str, Any] | None) -> Provider:
+        if config is None:
+            return provider()  # type: ignore[no-any-return]  # what _import found has `complete`
         from_config = getattr(provider, "from_config", None)
-        if config is not None and from_config is not None:
-            built: Provider = from_config(config)
-            return built
-        if config:
+        if from_config is None:
             raise ChatConfigurationError(
-                f"The provider {path!r} has no from_config(config), so it cannot be given a configuration of its own."
+                f"The provider {path!r} has no from_config(config), so it cannot be given a configuration of its own, "
+                "which in provider_profiles is {} at the least."
             )
-        return provider()  # type: ignore[no-any-return]  # what _import found has `complete`
+        built: Provider = from_config(config)
+        return built
 
     def check(config: Mapping[str, Any] | None) -> Any:
         static = inspect.getattr_static(provider, "check_configuration")

@@ -196,6 +196,14 @@ class TestProvider:
         run(EchoPlugin(check=seen.append), chat={**chat, "planned": {**planned, "enabled": False}})
         assert seen[3:] == [{}]
 
+    def test_a_profile_s_provider_takes_a_configuration_of_its_own(self, run: Run) -> None:
+        bare = "testproject.checking.Bare"
+        assert run(EchoPlugin(), chat={**CHAT, "provider": bare}) == {}
+        profiles = {"a": {"provider": bare, "trust_group": "us"}}
+        found = run(EchoPlugin(), chat={**CHAT, "provider_profiles": profiles, "fallback_profile": "a"})
+        assert "provider_profiles['a']" in found["E002"].msg
+        assert "has no from_config" in found["E002"].msg
+
     def test_so_is_the_fallback(self, run: Run) -> None:
         seen: list[Any] = []
         profiles: dict[str, Any] = {
