@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from django.core.checks import CheckMessage
 
+    from gm_chat.doors import CurrentRuntime
+
 __all__ = ["GmChatConfig"]
 
 
@@ -23,14 +25,16 @@ class GmChatConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the checks, make way for the routes, and tell providers where their configuration is."""
+        """Register the checks, make way for the routes, and tell where configuration and Runtime are."""
         # Imported here: importing the app's configuration must not need Django's settings.
+        from gm_chat.doors import set_runtime_source
         from gm_chat.providers.base import set_default_config_source
         from gm_chat.routes import install
 
         register(run_checks, "gm_chat")
         register(run_deployment_checks, "gm_chat", deploy=True)
         set_default_config_source(provider_config)
+        set_runtime_source(runtime)
         install()
 
 
@@ -52,6 +56,14 @@ def run_deployment_checks(app_configs: Sequence[AppConfig] | None, **_: Any) -> 
 
 def _is_asked(app_configs: Sequence[AppConfig] | None) -> bool:
     return app_configs is None or any(config.name == GmChatConfig.name for config in app_configs)
+
+
+def runtime() -> CurrentRuntime:
+    """The process's Runtime, for the functions that the specification gives no argument to take it by."""
+    # Imported here: it reaches the whole chat, which a process that never chats need not load at start.
+    from gm_chat.wiring.doors import Doors
+
+    return Doors()
 
 
 def provider_config() -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from gm_chat.encoding import UnencodableError, jsonable, to_json
+from gm_chat.planned_audit import emit_planned_audit_event, planned_audit_lineage_id
 
 if TYPE_CHECKING:
     from gm_chat.plugin.context import TurnContext
@@ -29,6 +30,8 @@ __all__ = [
     "AuditLevel",
     "AuditPolicy",
     "assistant_message_event",
+    "emit_planned_audit_event",
+    "planned_audit_lineage_id",
     "tool_call_event",
     "tool_result_event",
     "user_message_event",

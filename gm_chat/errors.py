@@ -82,16 +82,16 @@ class PublicChatError:
         return event
 
 
-def public_chat_error(exc: BaseException) -> PublicChatError:
+def public_chat_error(_exc: BaseException) -> PublicChatError:
     """Map an internal exception to what a client may know of it.
 
     An exception's ``public_reason`` is kept if it is one of :data:`PLANNED_REASONS`. A plain :class:`TimeoutError`
     (the deadline of a planned turn) is ``deadline_exceeded``; a subclass, such as a provider's timeout, is not.
     Everything else is the generic ``chat_error``.
     """
-    if type(exc) is TimeoutError:
+    if type(_exc) is TimeoutError:
         return _public("deadline_exceeded")
-    return planned_public_error(getattr(exc, "public_reason", None))
+    return planned_public_error(getattr(_exc, "public_reason", None))
 
 
 def planned_public_error(reason: object) -> PublicChatError:

@@ -94,6 +94,11 @@ class AuditTrail:
                 audit.tool_result_event(context, name, result, self.policy, at=self._now(), call_id=call_id)
             )
 
+    def planned(self, event: Mapping[str, Any]) -> None:
+        """Record an event of ``gm_chat.planned_audit``. Diagnostics never wait, not even for a required sink."""
+        if self._channels and self.policy.tools:
+            self._offer(self.policy.redact(event))
+
     async def flush(self) -> None:
         """Return when every event recorded so far was taken or given up."""
         if self._worker.is_running:
@@ -118,12 +123,14 @@ class AuditTrail:
         self._worker.stop()
 
     async def _record(self, event: Mapping[str, Any]) -> None:
-        if not self._worker.is_running:
-            atexit.register(self.close)
-        offered = [(channel, channel.offer(event)) for channel in self._channels]
-        for channel, delivery in offered:
+        for channel, delivery in self._offer(event):
             if channel.sink.required:
                 await channel.taken(delivery)
+
+    def _offer(self, event: Mapping[str, Any]) -> list[tuple[_Channel, Future[BaseException | None]]]:
+        if not self._worker.is_running:
+            atexit.register(self.close)
+        return [(channel, channel.offer(event)) for channel in self._channels]
 
     async def _drain(self) -> None:
         await asyncio.gather(*(channel.drained() for channel in self._channels))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gm_chat.managers.api import FieldInfo, ManagerInfo, MutationInfo
 from gm_chat.plugin import CheckResult, ProviderSpec, hookimpl
-from gm_chat.providers.base import BaseLLMProvider, Provider
+from gm_chat.providers.base import BaseLLMProvider, DoneEvent, Provider
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from gm_chat.providers.base import ChatEvent, Message, ToolDefinition
 
 CHAT = {"enabled": True, "provider": "echo"}
 PART = ManagerInfo(
@@ -19,6 +21,30 @@ PART = ManagerInfo(
     fields=(FieldInfo(name="id", type="integer"), FieldInfo(name="name", type="string")),
     mutations=(MutationInfo(name="createPart", manager="PartManager", kind="create"),),
 )
+
+
+class Bare:
+    """The least that a provider is: it takes no configuration."""
+
+    async def complete(self, messages: list[Message], tools: list[ToolDefinition]) -> AsyncIterator[ChatEvent]:
+        """Say nothing."""
+        yield DoneEvent()
+
+
+class Strict(BaseLLMProvider):
+    """Takes a ``model`` that is a text; the one called ``missing`` needs a package that is not there."""
+
+    checked: ClassVar[list[Mapping[str, Any] | None]] = []
+
+    @classmethod
+    def check_configuration(cls, config: Mapping[str, Any] | None = None) -> None:
+        """Note what is to be checked, and judge it."""
+        cls.checked.append(config)
+        model = (config or {}).get("model", "")
+        if not isinstance(model, str):
+            raise ValueError("model must be a text")
+        if model == "missing":
+            raise ImportError("no package 'acme'")
 
 
 @dataclass(eq=False)
