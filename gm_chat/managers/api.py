@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gm_chat.managers.measures import AggregatePage, AggregatePlan
+    from gm_chat.planned.catalog import ManagerCatalog
     from gm_chat.plugin.context import Actor
 
 __all__ = [
@@ -130,7 +131,12 @@ class MutationInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerInfo:
-    """A business object: its name and description are what the model reads."""
+    """A business object: its name and description are what the model reads.
+
+    ``aliases`` are what people call it, ``domain`` is the business that it belongs to, ``use_when`` says in a sentence
+    which questions it answers, and ``distinguish_from`` names the managers that it is easily mistaken for. A source may
+    say so, and a catalog adds to it.
+    """
 
     name: str
     description: str
@@ -140,6 +146,9 @@ class ManagerInfo:
     aliases: tuple[str, ...] = ()
     public: bool = False
     exposed: bool = True
+    domain: str = ""
+    use_when: str = ""
+    distinguish_from: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +346,16 @@ class ManagerView(Protocol):
 
     def find_paths(self, from_manager: str, to_manager: str, *, limit: int = 1) -> Sequence[Path]:
         """Shortest relation paths, best first; ``[()]`` for the same manager, ``[]`` for none."""
+        ...
+
+    @property
+    def hubs(self) -> frozenset[str]:
+        """Visible managers that so many others point to that a path through them says little."""
+        ...
+
+    @property
+    def catalog(self) -> ManagerCatalog:
+        """What people call the visible managers, and how to tell them apart; no hidden one is named."""
         ...
 
     def rows_may_be_hidden(self, name: str) -> bool:

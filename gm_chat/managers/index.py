@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import is_
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gm_chat.managers.paths import RelationGraph
 from gm_chat.managers.search import SearchIndex
+from gm_chat.planned.catalog import ManagerCatalog, ManagerCatalogEntry, normalize_match_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -54,13 +55,17 @@ class SchemaIndex:
     _views: _Views = field(repr=False)
 
     @classmethod
-    def build(cls, infos: Iterable[ManagerInfo]) -> SchemaIndex:
-        """Index the exposed ones of ``infos``; raises :class:`DuplicateNameError`."""
+    def build(cls, infos: Iterable[ManagerInfo], catalog: ManagerCatalog | None = None) -> SchemaIndex:
+        """Index the exposed ones of ``infos``, with a catalog's words; raises :class:`DuplicateNameError`.
+
+        An entry of the catalog for any other manager has no effect.
+        """
         exposed: dict[str, ManagerInfo] = {}
         for info in sorted((item for item in infos if item.exposed), key=lambda item: item.name):
             if info.name in exposed:
                 raise DuplicateNameError(f"two managers are named {info.name!r}; names are unique over all sources")
-            exposed[info.name] = info
+            entry = catalog.entries.get(info.name) if catalog is not None else None
+            exposed[info.name] = info if entry is None else _with_words(info, entry)
         notes: list[str] = []
         managers = {name: _without_loose_ends(info, exposed, notes) for name, info in exposed.items()}
         mutations: dict[str, MutationInfo] = {}
@@ -85,9 +90,21 @@ class SchemaIndex:
         return self._views.get(fingerprint)
 
 
+def _with_words(info: ManagerInfo, entry: ManagerCatalogEntry) -> ManagerInfo:
+    """Add a catalog's words; what it says of domain and use counts more than what the source says."""
+    declared = {normalize_match_text(alias) for alias in info.aliases}
+    return replace(
+        info,
+        aliases=(*info.aliases, *(alias for alias in entry.aliases if alias not in declared)),
+        domain=entry.domain or info.domain,
+        use_when=entry.use_when or info.use_when,
+        distinguish_from=tuple(dict.fromkeys((*info.distinguish_from, *entry.distinguish_from))),
+    )
+
+
 def _without_loose_ends(info: ManagerInfo, known: Mapping[str, ManagerInfo], notes: list[str]) -> ManagerInfo:
     loose = [item for item in info.relations if item.target not in known]
-    if not loose:
+    if not loose and all(name in known for name in info.distinguish_from):
         return info
     notes += [f"{info.name}.{item.name} is left out: there is no exposed manager {item.target!r}" for item in loose]
     return _narrow(info, fields={item.name for item in info.fields}, relations=None, targets=known)
@@ -101,7 +118,7 @@ def _narrow(
     targets: Container[str],
     mutations: Collection[str] | None = None,
 ) -> ManagerInfo:
-    """Keep the named members and mutations (``None``: all), relations and inputs only towards ``targets``.
+    """Keep the named members and mutations (``None``: all); relations, inputs and words only about ``targets``.
 
     What is kept whole is the very same object.
     """
@@ -113,10 +130,13 @@ def _narrow(
         hidden = _names(info.fields, info.relations) - _names(kept_fields, kept_relations)
         narrowed = [_narrow_inputs(item, hidden, targets) for item in allowed]
         allowed = [item for item in narrowed if item is not None]
-    kept_mutations = _kept(info.mutations, allowed)
-    if kept_fields is info.fields and kept_relations is info.relations and kept_mutations is info.mutations:
-        return info
-    return replace(info, fields=kept_fields, relations=kept_relations, mutations=kept_mutations)
+    kept: dict[str, Any] = {
+        "fields": kept_fields,
+        "relations": kept_relations,
+        "mutations": _kept(info.mutations, allowed),
+        "distinguish_from": _kept(info.distinguish_from, [name for name in info.distinguish_from if name in targets]),
+    }
+    return info if all(value is getattr(info, name) for name, value in kept.items()) else replace(info, **kept)
 
 
 def _kept(whole: tuple[T, ...], items: Sequence[T]) -> tuple[T, ...]:
@@ -173,6 +193,27 @@ class MaskedView:
     def find_paths(self, from_manager: str, to_manager: str, *, limit: int = 1) -> Sequence[Path]:
         """Shortest paths over visible relations."""
         return self._graph.paths(from_manager, to_manager, limit=limit)
+
+    @property
+    def hubs(self) -> frozenset[str]:
+        """Visible managers that so many others point to that a path through them says little."""
+        return self._graph.hubs
+
+    @cached_property
+    def catalog(self) -> ManagerCatalog:
+        """What people call the visible managers, and how to tell them apart; no hidden one is named."""
+        return ManagerCatalog.of(
+            {
+                info.name: ManagerCatalogEntry(
+                    domain=info.domain,
+                    aliases=tuple(sorted({normalize_match_text(alias) for alias in info.aliases})),
+                    use_when=info.use_when,
+                    distinguish_from=tuple(sorted(info.distinguish_from)),
+                )
+                for info in self
+                if info.aliases or info.domain or info.use_when or info.distinguish_from
+            }
+        )
 
     def rows_may_be_hidden(self, name: str) -> bool:
         """Whether the actor's rights may hide rows of the manager; false for one that is not visible."""

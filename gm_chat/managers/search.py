@@ -1,9 +1,10 @@
-"""Which managers a free text speaks of: an inverted index over names, aliases, descriptions and members.
+"""Which managers a free text speaks of: an inverted index over names, aliases, descriptions, uses and members.
 
-Ranking is BM25F: a word counts by the part of the description in which it stands and by how few managers have it.
-A word that no visible manager has is taken for a typo and replaced by the nearest words that one has. At last the
-best are ranked again by how much of their name and of the question agree, so that "order" finds orders before order
-lines. What an actor may not see has no influence: rarity is counted over visible managers and members alone.
+Ranking is like BM25F: a word counts by the best place in which it stands and by how few managers have it. A word
+that no visible manager has is taken for a typo and replaced by the nearest words that one has. At last the best are
+ranked again by how much of the question they account for, and by how well it agrees with what they are called, so
+that "order" finds orders before order lines. What an actor may not see has no influence: rarity is counted over
+visible managers and members alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
 from gm_chat.managers.names import split_words, stem_of_manager
+from gm_chat.words import STOP_WORDS, singular
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["SearchIndex", "singular"]
 
 NAME, ALIAS, DESCRIPTION, MEMBER = 8.0, 6.0, 3.0, 1.0
-"""What a word weighs by where it stands. Members are fields and relations, their descriptions included."""
+"""What a word weighs by where it stands. Members are fields and relations, their descriptions included; an alias shares
+its weight among its words; what a catalog says of domain and use counts as a description."""
 LENGTH_SHARE: Final = 0.5
 """How much a long description is discounted, between 0 (not at all) and 1 (fully); BM25's ``b``."""
 SATURATION: Final = 4.0
@@ -38,25 +41,8 @@ COMPARED: Final = 64
 NEAREST: Final = 3
 MIN_LIKENESS: Final = 0.66
 
-_STOP_WORDS: Final = frozenset(
-    split_words("""
-    a about all am an and any are as at be been being but by can could did do does each every find for from get give
-    had has have how i if in into is it its list many may me much my of on only or our please shall should show so
-    some tell than that the their them then there these they this those to us was we were what when where which who
-    whose why will with would you your
-    """)
-)
-
-
-def singular(word: str) -> str:
-    """Take off an English plural, lightly: ``parts``, ``companies``, ``boxes``; ``status`` and ``glass`` stay."""
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes", "zes")):
-        return word[:-2]
-    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-1]
-    return word
+_OF_ANY_USE: Final = frozenset({"question", "concern"})
+"""What every sentence on when to use a manager speaks of; no question that holds them is about it."""
 
 
 class SearchIndex:
@@ -65,7 +51,7 @@ class SearchIndex:
     def __init__(self, infos: Iterable[ManagerInfo]) -> None:
         """Index descriptions; masks come with each query."""
         self._own: dict[str, dict[str, float]] = defaultdict(dict)
-        """word -> manager -> weight from name, aliases and description."""
+        """word -> manager -> weight from name, aliases, domain, description and use."""
         self._members: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
         """word -> manager -> the members that it stands in."""
         self._labels: dict[str, list[frozenset[str]]] = {}
@@ -80,16 +66,16 @@ class SearchIndex:
 
     def _add(self, info: ManagerInfo) -> None:
         name = _stems(stem_of_manager(info.name))
-        weights: dict[str, float] = defaultdict(float)
-        for word in _with_compounds(name):
-            weights[word] += NAME
-        for alias in info.aliases:
-            for word in _with_compounds(_stems(alias)):
-                weights[word] += ALIAS
-        description = _stems(info.description)
-        discount = 1 - LENGTH_SHARE + LENGTH_SHARE * len(description) / 12
-        for word in description:
-            weights[word] += DESCRIPTION / max(discount, 0.5)
+        weights = dict.fromkeys(_with_compounds(name), NAME)
+        for label in map(_stems, info.aliases):
+            for word in _with_compounds(label):
+                weight = ALIAS / len(label) if word in label else ALIAS
+                weights[word] = max(weights.get(word, 0.0), weight)
+        use = [word for word in _stems(info.use_when) if word not in _OF_ANY_USE]
+        for words in (_stems(info.description), _stems(info.domain), use):
+            discount = max(1 - LENGTH_SHARE + LENGTH_SHARE * len(words) / 12, 0.5)
+            for word in words:
+                weights[word] = max(weights.get(word, 0.0), DESCRIPTION / discount)
         for word, weight in weights.items():
             self._own[word][info.name] = weight
         members: dict[str, list[str]] = defaultdict(list)
@@ -108,6 +94,7 @@ class SearchIndex:
         """
         words = _query_words(query)
         scores: dict[str, float] = defaultdict(float)
+        explained: dict[str, float] = defaultdict(float)
         meant: list[tuple[float, frozenset[str]]] = []
         for word in words:
             found = self._found(word, visible)
@@ -118,9 +105,13 @@ class SearchIndex:
             meant.append((rarity, frozenset(readings)))
             for name, weight in found.items():
                 scores[name] += rarity * weight / (SATURATION + weight)
-        best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[: max(RERANKED, limit)]
-        ranked = sorted(best, key=lambda item: (-item[1] * self._agreement(item[0], meant), item[0]))
-        return [name for name, _ in ranked[: max(limit, 0)]]
+                explained[name] += rarity
+        total = sum(rarity for rarity, _ in meant)
+        best = sorted(scores, key=lambda name: (-scores[name], name))[: max(RERANKED, limit)]
+        worth = {
+            name: scores[name] * (1 + explained[name] / total) * self._agreement(name, meant, total) for name in best
+        }
+        return sorted(best, key=lambda name: (-worth[name], name))[: max(limit, 0)]
 
     def _found(self, word: str, visible: Mapping[str, frozenset[str] | None]) -> dict[str, float]:
         """The visible managers that have a word, with its weight in each."""
@@ -171,15 +162,17 @@ class SearchIndex:
                 merged[name] = max(merged.get(name, 0.0), weight * likeness**2)
         return merged
 
-    def _agreement(self, name: str, meant: Sequence[tuple[float, frozenset[str]]]) -> float:
-        """From 1 (the question does not speak of the name) to 3 (of the name, wholly, and of nothing else)."""
-        total = sum(rarity for rarity, _ in meant) or 1.0
+    def _agreement(self, name: str, meant: Sequence[tuple[float, frozenset[str]]], total: float) -> float:
+        """From 1 (the question speaks of nothing that it is called) to 3 (of its name or an alias, and nothing else).
+
+        That its name is spoken of tells something whatever else is; that an alias is, only as far as it is the subject.
+        """
         best = 0.0
-        for label in self._labels[name]:
+        for is_alias, label in enumerate(self._labels[name]):
             hit = [(rarity, readings & label) for rarity, readings in meant]
             of_query = sum(rarity for rarity, words in hit if words) / total
             of_label = len(frozenset().union(*(words for _, words in hit))) / len(label)
-            best = max(best, of_label * (1 + of_query))
+            best = max(best, of_label * (2 * of_query if is_alias else 1 + of_query))
         return 1 + best
 
 
@@ -198,7 +191,7 @@ def _with_compounds(words: Sequence[str]) -> Iterator[str]:
 
 def _query_words(query: str) -> list[str]:
     words = split_words(query[: MAX_WORDS * MAX_LETTERS])
-    telling = [word for word in words if word not in _STOP_WORDS]
+    telling = [word for word in words if word not in STOP_WORDS]
     stems = [singular(word[:MAX_LETTERS]) for word in telling or words]
     distinct = list(dict.fromkeys(stems))
     return ([stem for stem in distinct if stem != "manager"] or distinct)[:MAX_WORDS]

@@ -1,4 +1,6 @@
-"""Makes ``search_queries.jsonl``: 500 queries over the ``large`` fixture, each with the manager that it means.
+"""Makes ``search_queries.jsonl``: 800 queries over the ``large`` fixture, each with the manager that it means.
+
+500 are made from a manager's own name and description, 300 from the words of its catalog.
 
 Run it to write the file anew; a test compares. A query is made from its manager alone, by chance and without a look
 at any search result: what cannot be found stays in.
@@ -13,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gm_chat.managers.names import split_words
-from gm_chat.testing.fixtures.large import large_managers
+from gm_chat.testing.fixtures.large import large_catalog, large_managers
 
 if TYPE_CHECKING:
     from gm_chat.managers.api import ManagerInfo
@@ -60,8 +62,11 @@ def by_plural(chance: random.Random, info: ManagerInfo) -> str:
 
 
 def by_typo(chance: random.Random, info: ManagerInfo) -> str:
+    return with_typos(chance, " ".join(name_words(info)))
+
+
+def with_typos(chance: random.Random, text: str) -> str:
     """One random edit for each eight letters begun, anywhere, the spaces between the words included."""
-    text = " ".join(name_words(info))
     for _ in range((len(text) + 7) // 8):
         place = chance.randrange(len(text))
         letter = chance.choice(string.ascii_lowercase)
@@ -92,6 +97,26 @@ def by_description(chance: random.Random, info: ManagerInfo) -> str:
     return " ".join(chance.sample(words, min(4, len(words))))
 
 
+def by_alias(chance: random.Random, info: ManagerInfo) -> str:
+    alias = chance.choice(CATALOG[info.name]["aliases"])
+    *first, last = alias.split()
+    many = " ".join([*first, plural(last)])
+    return chance.choice([alias, many, chance.choice(QUESTIONS).format(one=alias, many=many)])
+
+
+def by_alias_typo(chance: random.Random, info: ManagerInfo) -> str:
+    aliases = [alias for alias in CATALOG[info.name]["aliases"] if len(alias) > 3]
+    return with_typos(chance, chance.choice(aliases))
+
+
+def by_use(chance: random.Random, info: ManagerInfo) -> str:
+    """Four words of when to use it, in any order."""
+    words = sorted(set(split_words(CATALOG[info.name]["use_when"])) - FUNCTION_WORDS)
+    return " ".join(chance.sample(words, min(4, len(words))))
+
+
+CATALOG = large_catalog()
+CATALOG_KINDS = {"alias": by_alias, "alias typo": by_alias_typo, "use": by_use}
 KINDS = {
     "name": by_name,
     "plural": by_plural,
@@ -104,10 +129,12 @@ KINDS = {
 def lines() -> list[str]:
     chance = random.Random(SEED)  # noqa: S311 - made-up queries, no secret
     managers = large_managers()
+    in_catalog = [info for info in managers if info.name in CATALOG]
     return [
         json.dumps({"kind": kind, "query": make(chance, info), "manager": info.name})
-        for kind, make in KINDS.items()
-        for info in chance.sample(managers, 100)
+        for kinds in (KINDS, CATALOG_KINDS)
+        for kind, make in kinds.items()
+        for info in (chance.sample(managers, 100) if kinds is KINDS else chance.choices(in_catalog, k=100))
     ]
 
 

@@ -17,6 +17,7 @@ from gm_chat.managers.api import (
     Visibility,
 )
 from gm_chat.managers.index import VIEWS_KEPT, DuplicateNameError, MaskedView, SchemaIndex
+from gm_chat.planned.catalog import ManagerCatalog, ManagerCatalogEntry
 
 
 def manager(name: str, *targets: str, fields: str = "id name", **more: object) -> ManagerInfo:
@@ -189,6 +190,73 @@ def test_the_declared_managers_make_an_index() -> None:
     assert view.search("vendors")[0].name == "SupplierManager"
 
 
+# --- a catalog's words ------------------------------------------------------------------------------------------
+
+
+def entry(*aliases: str, use_when: str = "Always.", distinguish_from: tuple[str, ...] = ()) -> ManagerCatalogEntry:
+    return ManagerCatalogEntry("all", aliases, use_when, distinguish_from)
+
+
+def test_a_catalog_adds_to_what_a_source_says() -> None:
+    declared = replace(PART, aliases=("Spare-Part", "item"), domain="old", use_when="Before.")
+    catalog = ManagerCatalog.of(
+        {
+            "PartManager": entry("component", "spare part", distinguish_from=("MaterialManager", "NoManager")),
+            "NoManager": entry("ghost"),
+        }
+    )
+    index = SchemaIndex.build([declared, MATERIAL, SECRET], catalog)
+    part = index.managers["PartManager"]
+    assert part.aliases == ("Spare-Part", "item", "component")
+    assert (part.domain, part.use_when, part.distinguish_from) == ("all", "Always.", ("MaterialManager",))
+    assert index.managers["MaterialManager"] is MATERIAL
+    assert "NoManager" not in index.managers
+    view = index.view(full(index))
+    assert view.get("PartManager") is part
+    assert view.search("components") == [part]
+    assert view.catalog.entries == {
+        "PartManager": ManagerCatalogEntry("all", ("component", "item", "spare part"), "Always.", ("MaterialManager",))
+    }
+
+
+def test_an_actor_s_catalog_names_no_hidden_manager() -> None:
+    catalog = ManagerCatalog.of(
+        {
+            "PartManager": entry("component", distinguish_from=("MaterialManager", "SecretManager")),
+            "SecretManager": entry("agent", use_when="Espionage.", distinguish_from=("PartManager",)),
+        }
+    )
+    index = SchemaIndex.build([PART, MATERIAL, SECRET], catalog)
+    view = index.view(full(index, "PartManager", "MaterialManager"))
+    part = view.get("PartManager")
+    assert part is not None
+    assert part.distinguish_from == ("MaterialManager",)
+    assert list(view.catalog.entries) == ["PartManager"]
+    assert view.catalog.entries["PartManager"].distinguish_from == ("MaterialManager",)
+    for query in ("agent", "agnet", "espionage", "secret"):
+        assert view.search(query) == []
+    # The same as if the hidden manager did not exist.
+    without = SchemaIndex.build([PART, MATERIAL], ManagerCatalog.of({"PartManager": catalog.entries["PartManager"]}))
+    assert without.view(full(without)).catalog == view.catalog
+
+
+def test_hubs_are_those_of_what_the_actor_sees() -> None:
+    spokes = [manager(f"Record{number}Manager", "User") for number in range(25)]
+    index = SchemaIndex.build([*spokes, manager("UserManager")])
+    assert index.view(full(index)).hubs == {"UserManager"}
+    assert index.view(full(index, "UserManager", *(info.name for info in spokes[:5]))).hubs == frozenset()
+    assert index.view(full(index, *(info.name for info in spokes))).hubs == frozenset()
+
+
+WORDS = ManagerCatalog.of(
+    {
+        "SecretManager": entry("agent", distinguish_from=("PartManager", "CustomerManager")),
+        "CustomerManager": entry(
+            "client", "budget holder", use_when="Secret clients.", distinguish_from=("PartManager",)
+        ),
+        "PartManager": entry("component", distinguish_from=("MaterialManager", "SecretManager")),
+    }
+)
 ALL = [
     PART,
     MATERIAL,
@@ -196,7 +264,7 @@ ALL = [
     manager("OrderManager", "Part", "Customer"),
     manager("CustomerManager", "Secret", fields="id name budget"),
 ]
-INDEX = SchemaIndex.build(ALL)
+INDEX = SchemaIndex.build(ALL, WORDS)
 
 
 @st.composite
@@ -227,6 +295,8 @@ def test_views_never_show_hidden_things(visibility: Visibility, query: str) -> N
             seen = rights.fields | {item.name for item in info.relations} | {"id"}
             assert {item.name for item in mutation.inputs} <= seen
             assert {item.relation for item in mutation.inputs} - {None} <= set(visibility.managers)
+        assert set(info.distinguish_from) <= set(visibility.managers)
+    assert set(view.catalog.entries) <= set(visibility.managers)
     assert {info.name for info in view.search(query)} <= set(visibility.managers)
     for path in view.find_paths("OrderManager", "SecretManager", limit=5):
         here = "OrderManager"
@@ -241,7 +311,8 @@ def test_what_is_hidden_does_not_change_what_is_found(visibility: Visibility) ->
     """The same search over an index that holds nothing but what is visible gives the same answer."""
     view = INDEX.view(visibility)
     alone = SchemaIndex.build(list(view))
-    for query in ("part", "secret customer", "budget", "matrial", "all about name"):
+    assert alone.view(full(alone)).catalog == view.catalog
+    for query in ("part", "secret customer", "budget", "matrial", "all about name", "agnet", "client", "componnt"):
         assert [info.name for info in view.search(query)] == [
             info.name for info in alone.view(full(alone)).search(query)
         ]
