@@ -12,7 +12,8 @@ may not see does not exist.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any, Final
 
 from gm_chat.managers.api import (
@@ -141,7 +142,7 @@ def _measures(
     if isinstance(value, str):
         value = {"value": value}
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
-        value = {re.sub(r"\W+", "_", item).strip("_")[:50]: item for item in value}
+        value = _named(value)
     if not isinstance(value, Mapping) or not value:
         raise ToolError(
             "invalid_argument",
@@ -160,6 +161,16 @@ def _measures(
         reader = FormulaReader(manager, view, limits, condition, results, f"measure {name!r}")
         results.add(Measure(name, *reader.group_value(parse_formula(text, f"measure {name!r}"))))
     return results
+
+
+def _named(formulas: Sequence[str]) -> dict[str, str]:
+    """Formulas by names made of them, ``sum_lines_price`` of ``sum(lines__price)``, and no two by the same."""
+    found: dict[str, str] = {}
+    for formula in dict.fromkeys(formulas):
+        stem = re.sub(r"[\W_]+", "_", formula[:50]).strip("_").lstrip("0123456789_") or "value"
+        names = (stem if number == 1 else f"{stem}_{number}" for number in count(1))
+        found[next(name for name in names if name not in found)] = formula
+    return found
 
 
 def _measure_of(name: str, item: Any) -> tuple[str, Any]:

@@ -100,6 +100,9 @@ class TestWhatIsRead:
     def test_measures_may_be_one_text_or_a_list(self) -> None:
         assert [item.name for item in plan(measures="count()").measures] == ["value"]
         assert [item.name for item in plan(measures=["count()", "sum(quantity)"]).measures] == ["count", "sum_quantity"]
+        asked = ["sum(quantity + id)", "sum(quantity - id)", "max(part__id)", "2 * count()", "sum(quantity + id)"]
+        names = ["sum_quantity_id", "sum_quantity_id_2", "max_part_id", "count"]
+        assert [item.name for item in plan(measures=asked).measures] == names
         assert plan(measures={"n": {"formula": "count()", "filters": {"quantity": 1}}}).measures[
             0
         ].formula == Aggregated("count", None, And((Condition(("quantity",), "exact", 1),)))
