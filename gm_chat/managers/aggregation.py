@@ -11,13 +11,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections
-from django.db.models import F, Q, QuerySet
+from django.db.models import BigIntegerField, Case, F, Q, QuerySet, Value, When, Window
+from django.db.models.functions import DenseRank
 
 from gm_chat.managers.api import And, Condition, FieldReference, Not, Or
 from gm_chat.managers.conversion import CONVERT, fitting
 from gm_chat.managers.deadline import guard
-from gm_chat.managers.expressions import Expressions
-from gm_chat.managers.filling import MAX_FOUND, finish, named_in
+from gm_chat.managers.expressions import Expressions, OverGroups
+from gm_chat.managers.filling import MAX_FOUND, Collated, finish, named_in, text_conditions
 from gm_chat.managers.functions import able_to_take_medians
 from gm_chat.managers.measures import AggregatePage, AggregatePlan, FieldValue, Group, Measure
 from gm_chat.managers.rows import Scope
@@ -65,7 +66,7 @@ class _Aggregation:
         with able_to_take_medians(connections[rows.db]) if self._expressions.takes_medians else nullcontext():
             found = [rows.aggregate(**measures)] if not plan.groups else list(self._grouped(rows, measures))
         if plan.groups and self._finishes_here(connections[rows.db]):
-            named = [{name: row[column] for name, column in self._columns.items() if column in row} for row in found]
+            named = list(map(self._named, found))
             found = [{self._columns[name]: value for name, value in row.items()} for row in finish(plan, named)]
         shown: list[Group | Measure] = [*plan.groups, *(item for item in plan.measures if not item.hidden)]
         converters = [(item.name, self._columns[item.name], self._converter(item)) for item in shown]
@@ -90,7 +91,7 @@ class _Aggregation:
         grouped: Any = rows.annotate(**groups).values(*groups)
         grouped = grouped.annotate(**measures) if measures else grouped.distinct()
         if self._finishes_here(connections[rows.db]):
-            return grouped.order_by()[: MAX_FOUND + 1]
+            return grouped.annotate(**self._said_of_texts()).order_by()[: MAX_FOUND + 1]
         if early := [part for part in plan.having.parts if not named_in(part) & across]:
             grouped = grouped.filter(self._having(And(tuple(early))))
         for item in plan.measures:
@@ -106,6 +107,36 @@ class _Aggregation:
         ]
         order += [F(column).asc(nulls_last=True) for column in groups]  # so that pages never overlap
         return grouped.order_by(*order)[plan.offset : plan.offset + plan.limit + 1]
+
+    # --- texts of groups that are finished here -----------------------------------------------------------------
+
+    def _texts(self) -> dict[str, list[Condition]]:
+        """The columns that hold text, with what ``having`` asks of each."""
+        names = [name for name, kind in self._types.items() if kind == "string"]
+        asked = list(dict.fromkeys(text_conditions(self._plan.having, names)))
+        return {name: [item for item in asked if item.path == (name,)] for name in names}
+
+    def _said_of_texts(self) -> dict[str, Any]:
+        """Columns that tell how the database compares the texts of the groups."""
+        said: dict[str, Any] = {}
+        for name, asked in self._texts().items():
+            column = self._columns[name]
+            place = Window(DenseRank(), order_by=[F(column).asc(nulls_last=True)])
+            said[f"{column}_place"] = OverGroups(place, BigIntegerField())
+            for number, condition in enumerate(asked):
+                holds = Case(When(self._having(condition), then=Value(1)), default=Value(0))
+                said[f"{column}_{number}"] = OverGroups(holds, BigIntegerField())
+        return said
+
+    def _named(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """A group by the names of its columns, its texts with what was said of them."""
+        named = {name: row[column] for name, column in self._columns.items() if column in row}
+        for name, asked in self._texts().items():
+            column = self._columns[name]
+            if named[name] is not None:
+                answers = {condition: bool(row[f"{column}_{number}"]) for number, condition in enumerate(asked)}
+                named[name] = Collated(row[f"{column}_place"], named[name], answers)
+        return named
 
     def _having(self, where: Where) -> Q:
         match where:

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
     from gm_chat.managers.api import DatePart, FieldType, Path
 
-__all__ = ["Expressions"]
+__all__ = ["Expressions", "OverGroups"]
 
 _AGGREGATES: Final[Mapping[str, type[Aggregate]]] = {
     "count": Count,
@@ -117,7 +117,7 @@ class Expressions:
                 return F(self.columns[name]), kind
             case Arithmetic(operator, left, right):
                 value, kind = _computed(operator, self._over_groups(left), self._over_groups(right))
-                return _OverGroups(value, _field(kind)), kind
+                return OverGroups(value, _field(kind)), kind
             case AcrossGroups():
                 return self._across(formula)
         return self._over_rows(formula)
@@ -136,10 +136,10 @@ class Expressions:
             case "share":
                 total = Window(SumOver(column, output_field=_field(kind)), partition_by=within)
                 share = AsFloat(column) / NullIf(AsFloat(total), Value(0.0))
-                return _OverGroups(share, FloatField()), "number"
+                return OverGroups(share, FloatField()), "number"
             case "change":
                 before = Window(Lag(column, output_field=_field(kind)), partition_by=within, order_by=along)
-                return _OverGroups(_computed("-", (column, kind), (before, kind))[0], _field(kind)), kind
+                return OverGroups(_computed("-", (column, kind), (before, kind))[0], _field(kind)), kind
             case "running":
                 return Window(SumOver(column, output_field=_field(kind)), partition_by=within, order_by=along), kind
         assert_never(formula.function)
@@ -194,7 +194,7 @@ class Expressions:
         function, kind = formula.function.upper(), _result_type(formula.function, kind)
         # A plain function and no aggregate: without GROUP BY there is one row, and a count of nothing is 0.
         one = rows.order_by().annotate(gm_chat_value=Func(value, function=function, output_field=_field(kind)))
-        return Subquery(one.values("gm_chat_value"), output_field=_field(kind)), kind
+        return _OfRows(one.values("gm_chat_value"), 0 if formula.function == "count" else None, _field(kind)), kind
 
     def _aggregated(self, formula: Aggregated, manager: str) -> Typed:
         self.takes_medians |= formula.function == "median"
@@ -308,7 +308,22 @@ def _result_type(function: str, kind: FieldType) -> FieldType:
     return kind
 
 
-class _OverGroups(ExpressionWrapper):  # type: ignore[type-arg]  # generic for the stubs alone
+class _OfRows(Subquery):
+    """A value of rows. Where Django knows that there can be none it would leave a null, untyped and of a count, too."""
+
+    def __init__(self, rows: Any, of_nothing: int | None, output_field: Any) -> None:
+        self._of_nothing = of_nothing
+        super().__init__(rows, output_field=output_field)
+
+    def as_sql(self, compiler: Any, connection: Any, *args: Any, **context: Any) -> Any:
+        """The subselect, or what it would give."""
+        try:
+            return super().as_sql(compiler, connection, *args, **context)
+        except EmptyResultSet:
+            return compiler.compile(Cast(Value(self._of_nothing), self.output_field))
+
+
+class OverGroups(ExpressionWrapper):  # type: ignore[type-arg]  # generic for the stubs alone
     """An expression of windows over groups: nothing in it is to be grouped by, which Django cannot tell by itself."""
 
     def get_group_by_cols(self) -> list[Any]:

@@ -2,11 +2,13 @@
 
 A database groups the rows that are there. A month in which nothing was sold is none of its groups, and neither its zero
 nor the fall from the month before can be asked of it. So the groups are fetched, completed, and then compared with each
-other, chosen among by ``having``, and ordered, as the database does it for other aggregates.
+other, chosen among by ``having``, and ordered, as the database does it for other aggregates. How texts compare is for
+the database's collation to say: they come with what it says of them, as :class:`Collated`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,22 +22,37 @@ from gm_chat.managers.measures import (
     Arithmetic,
     Constant,
     Formula,
-    Group,
     MeasureValue,
     across_names,
 )
+from gm_chat.managers.periods import calendar_part
 from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from gm_chat.managers.api import Path, Where
 
-__all__ = ["MAX_FOUND", "finish", "named_in"]
+__all__ = ["MAX_FOUND", "Collated", "calculated", "finish", "named_in", "text_conditions"]
 
 MAX_FOUND: Final = 5_000
 """How many groups there may be, before and after; half a minute of SQL is nothing that Python should add to."""
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Collated:
+    """A text of a group: ``place`` is the same for texts that the database takes for equal, and puts others in order.
+
+    ``answers`` tells of conditions on it whether they hold.
+    """
+
+    place: int
+    text: str = field(compare=False)
+    answers: Mapping[Condition, bool] = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def finish(plan: AggregatePlan, rows: Sequence[Row]) -> list[Row]:
@@ -73,8 +90,8 @@ def _filled(plan: AggregatePlan, rows: Sequence[Row]) -> list[Row]:
     others = [item.name for item in plan.groups if item is not group]
     values = [row[group.name] for row in rows if row[group.name] is not None]
     first, last = _bounds(plan.where, group.path)
-    start = min(values, default=None) if first is None else _start(first, group)
-    end = max(values, default=None) if last is None else _start(last, group)
+    start = min(values, default=None) if first is None else calendar_part(first, group.part)
+    end = max(values, default=None) if last is None else calendar_part(last, group.part)
     if group.part == "weekday":
         start, end = 1, 7
     if start is None or end is None:
@@ -129,20 +146,6 @@ def _day(value: date) -> date:
     return value
 
 
-def _start(day: date, group: Group) -> Any:
-    """The period that a day lies in, as the database gives it."""
-    match group.part:
-        case "year":
-            return day.year
-        case "quarter":
-            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
-        case "month":
-            return day.replace(day=1)
-        case "week":
-            return day - timedelta(days=day.weekday())
-    return day
-
-
 def _periods(start: Any, end: Any, part: str | None) -> Iterator[Any]:
     while start <= end:
         yield start
@@ -164,7 +167,7 @@ def _of_nothing(formula: Formula, plan: AggregatePlan) -> Any:
         case Aggregated(function):
             return 0 if function in ("count", "sum") else None
         case Arithmetic(operator, left, right):
-            return _compute(operator, _of_nothing(left, plan), _of_nothing(right, plan))
+            return calculated(operator, _of_nothing(left, plan), _of_nothing(right, plan))
         case MeasureValue(name):
             return next(_of_nothing(measure.formula, plan) for measure in plan.measures if measure.name == name)
     return None
@@ -181,7 +184,7 @@ def _over_groups(formula: Formula, rows: Sequence[Row], plan: AggregatePlan) -> 
             return [row[name] for row in rows]
         case Arithmetic(operator, left, right):
             both = _over_groups(left, rows, plan), _over_groups(right, rows, plan)
-            return [_compute(operator, one, other) for one, other in zip(*both, strict=True)]
+            return [calculated(operator, one, other) for one, other in zip(*both, strict=True)]
         case AcrossGroups():
             return _across(formula, rows, plan)
     raise TypeError(f"{formula!r} is no value of a group beside others")
@@ -211,14 +214,15 @@ def _beside(function: str, values: Sequence[Any]) -> Iterator[Any]:
             case "share":
                 yield None if value is None or not total else float(value) / total
             case "change":
-                yield _compute("-", value, before)
+                yield calculated("-", value, before)
             case _:
                 running = value if running is None else running if value is None else running + value
                 yield running
         before = value
 
 
-def _compute(operator: str, left: Any, right: Any) -> Any:
+def calculated(operator: str, left: Any, right: Any) -> Any:
+    """Two numbers combined as databases do it: with null to null, by zero to null, with a float to a float."""
     if left is None or right is None or (operator == "/" and not right):
         return None
     if operator == "/" or isinstance(left, float) or isinstance(right, float):
@@ -248,6 +252,18 @@ def named_in(where: Where) -> frozenset[str]:
     return frozenset()
 
 
+def text_conditions(where: Where, texts: Collection[str]) -> Iterator[Condition]:
+    """The conditions on columns of ``texts`` that only the database can judge."""
+    match where:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from text_conditions(part, texts)
+        case Not(part):
+            yield from text_conditions(part, texts)
+        case Condition((name,), lookup) if name in texts and lookup != "isnull":
+            yield where
+
+
 def _holds(where: Where, row: Mapping[str, Any]) -> bool:
     match where:
         case And(parts):
@@ -256,6 +272,8 @@ def _holds(where: Where, row: Mapping[str, Any]) -> bool:
             return any(_holds(part, row) for part in parts)
         case Not(part):
             return not _holds(part, row)
+        case Condition((name,), lookup) if lookup != "isnull" and isinstance(text := row[name], Collated):
+            return text.answers[where]
         case Condition(path, lookup, value):
             other = row[value.path[0]] if isinstance(value, FieldReference) else value
             return _compare(row[path[0]], lookup, other)
@@ -272,8 +290,6 @@ def _compare(value: Any, lookup: str, other: Any) -> bool:
             return value in other
         case "range":
             return bool(other[0] <= value <= other[1])
-        case "icontains":
-            return str(other).casefold() in str(value).casefold()
     return bool(
         {"exact": value == other, "gt": value > other, "gte": value >= other, "lt": value < other}.get(
             lookup, value <= other

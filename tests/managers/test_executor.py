@@ -364,5 +364,12 @@ def test_what_is_computed_behind_rows_that_are_all_hidden_keeps_its_type(staff: 
     desk = changed(staff, "MaterialManager", visible_to=lambda rows, actor: rows.none())
     plan = build_aggregate({"manager": "PartManager", "measures": "sum(material__density)"}, desk.view, max_results=1)
     assert execute_aggregate(plan, desk.bindings, desk.actor).data == [{"value": None}]
+    args = {"manager": "MaterialManager", "measures": ["avg(count(parts))", "sum(sum(parts__price))"]}
+    desk = changed(staff, "PartManager", visible_to=lambda rows, actor: rows.filter(pk__in=[]))
+    plan = build_aggregate(args, desk.view, max_results=1)
+    assert execute_aggregate(plan, desk.bindings, desk.actor).data == [
+        {"avg_count_parts": 0.0, "sum_sum_parts_price": None}
+    ]
+    desk = changed(staff, "MaterialManager", visible_to=lambda rows, actor: rows.none())
     first = shop.Part.objects.earliest("pk").pk
     assert desk.ask("PartManager", ["id"], order_by=["-material__name"], limit=1).data == [{"id": first}]
