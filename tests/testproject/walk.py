@@ -6,6 +6,7 @@ It knows nothing of the executors: it asks each instance for its relations and d
 from __future__ import annotations
 
 import uuid
+from calendar import monthrange
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -19,6 +20,7 @@ from gm_chat.encoding import jsonable
 from gm_chat.managers.api import (
     And,
     Condition,
+    FieldInfo,
     FieldReference,
     First,
     ManagerInfo,
@@ -30,6 +32,7 @@ from gm_chat.managers.api import (
     Selection,
     Where,
 )
+from testproject.texts import TEXT_LOOKUPS, Text
 
 if TYPE_CHECKING:
     import random
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
 
     from gm_chat.managers.binding import Binding, VisibleTo
     from testproject.desk import Desk
+
+_NUMBERS, _DATES = ("integer", "number", "decimal"), ("date", "datetime")
 
 __all__ = ["REMOVABLE", "RULES", "Asking", "Walk", "compare", "compare_fields", "hiding", "part_of"]
 
@@ -81,6 +86,7 @@ class Walk:
     def __init__(self, desk: Desk) -> None:
         self.bindings, self.actor = desk.bindings, desk.actor
         self.visible: dict[str, list[Any]] = {}
+        self._firsts: dict[int, tuple[set[Any], First]] = {}
         for name, binding in desk.bindings.items():
             rows = binding.model._default_manager.all()
             rows = binding.visible_to(rows, desk.actor) if binding.visible_to else rows
@@ -110,7 +116,18 @@ class Walk:
         except ObjectDoesNotExist:
             found = None
         rows = set(found.all()) if relation.kind == "to_many" else {found} - {None}
+        if relation.through and all(self.bindings[name].visible_to for name in relation.through):
+            rows &= self.joined(row, member, relation.through)
         return sorted((item for item in rows if item.pk in self.keys[relation.target]), key=_pk)
+
+    def joined(self, row: Any, member: Any, through: Sequence[str]) -> set[Any]:
+        """What the visible rows of a through model join with the row."""
+        forward = member if hasattr(member, "m2m_field_name") else member.field
+        near, far = forward.m2m_field_name(), forward.m2m_reverse_field_name()
+        if forward is not member:
+            near, far = far, near
+        pairs = [pair for name in through for pair in self.visible[name]]
+        return {getattr(pair, far) for pair in pairs if getattr(pair, near) == row}
 
     def value(self, row: Any, name: str, manager: str) -> Any:
         binding = self.bindings[manager]
@@ -125,6 +142,8 @@ class Walk:
                 return None
             row, manager = found[0], self.bindings[manager].relations[hop].target
         value = self.value(row, path[-1], manager)
+        if isinstance(value, str):
+            return Text(value, row._state.db)
         return value.hex if hasattr(value, "hex") and not isinstance(value, float | bytes) else value
 
     def render(self, row: Any, selection: Selection, manager: str) -> dict[str, Any]:
@@ -151,36 +170,48 @@ class Walk:
                 target = self.bindings[manager].relations[name].target
                 return any(self.holds(part, item, target, outer) for item in self.related(row, name, manager))
             case First():
-                return row in self.first(where, row, manager)
+                return row.pk in self.firsts(where, manager)
             case Condition((name,), lookup, FieldReference() as other):
-                return compare_fields(self.value(row, name, manager), lookup, self.at(outer[0], other.path, outer[1]))
+                holder = outer if other.outer else (row, manager)
+                right = shifted(self.at(holder[0], other.path, holder[1]), other.plus)
+                return compare_fields(self.value(row, name, manager), lookup, right, other.part)
             case Condition((name,), lookup, value):
                 return compare(self.value(row, name, manager), lookup, value)
         raise AssertionError(where)
 
-    def first(self, first: First, row: Any, manager: str) -> list[Any]:
-        """The first of the rows like ``row``; with ties there may be several."""
+    def firsts(self, first: First, manager: str) -> set[Any]:
+        """The keys of the rows that come first among their likes; with ties there may be several of each kind."""
+        if id(first) not in self._firsts:
+            likes: dict[tuple[Any, ...], list[Any]] = {}
+            for row in self.visible[manager]:
+                if self.holds(first.where, row, manager):
+                    kind = tuple(part_of(self.at(row, key.path, manager), key.part) for key in first.per)
+                    likes.setdefault(kind, []).append(row)
+            found = set()
+            for unordered in likes.values():
+                rows = self.ordered(unordered, first.order, manager)
+                places = [[self.at(row, term.path, manager) for term in first.order] for row in rows]
+                tied = zip(rows, places, strict=True)
+                found |= {row.pk for row, place in tied if (place == places[0] if first.ties else row is rows[0])}
+            self._firsts[id(first)] = found, first  # kept, so that no other takes its id
+        return self._firsts[id(first)][0]
 
-        def keys(item: Any) -> list[Any]:
-            return [part_of(self.at(item, key.path, manager), key.part) for key in first.per]
 
-        rows = [
-            item for item in self.visible[manager] if keys(item) == keys(row) and self.holds(first.where, item, manager)
-        ]
-        rows = self.ordered(rows, first.order, manager)
-        places = [[self.at(item, term.path, manager) for term in first.order] for item in rows]
-        return (
-            [item for item, place in zip(rows, places, strict=True) if place == places[0]] if first.ties else rows[:1]
-        )
-
-
-def compare(actual: Any, lookup: str, value: Any) -> bool:  # noqa: PLR0911 - one return for each kind of lookup
+def compare(actual: Any, lookup: str, value: Any) -> bool:
     if lookup == "isnull":
         return (actual is None) is value
     if actual is None:
         return False
     if isinstance(actual, datetime):
         actual = timezone.localtime(actual)
+    if isinstance(actual, str | Text):
+        text = actual if isinstance(actual, Text) else Text(actual)
+        if lookup in TEXT_LOOKUPS:
+            return text.matches(lookup, str(value))
+        actual = text
+        value = (
+            tuple(map(Text, value)) if isinstance(value, tuple) else Text(value) if isinstance(value, str) else value
+        )
     name, _, comparison = lookup.partition("__")
     if name in ("year", "quarter", "month", "day", "weekday", "hour"):
         number = {"quarter": lambda: (actual.month + 2) // 3, "weekday": actual.isoweekday}.get(
@@ -199,23 +230,34 @@ def compare(actual: Any, lookup: str, value: Any) -> bool:  # noqa: PLR0911 - on
             return bool(ordered[lookup])
         case "date":
             return bool(actual.date() == value)
-    left, right = _fold(actual), _fold(value)  # SQLite's LIKE knows the case of ASCII letters only
-    if lookup == "iexact":
-        return left == right
-    if lookup.endswith("startswith"):
-        return left.startswith(right)
-    return left.endswith(right) if lookup.endswith("endswith") else right in left
+    raise AssertionError(lookup)
 
 
-def compare_fields(actual: Any, lookup: str, other: Any) -> bool:
-    """A date and a moment compare by the day."""
+def compare_fields(actual: Any, lookup: str, other: Any, part: str | None = None) -> bool:
+    """A date and a moment compare by the day; with ``part`` by that part of both, which is the lookup's name too."""
+    if other is None or actual is None:
+        return False
+    if part is not None:
+        numbers = [getattr(timezone.localtime(v) if isinstance(v, datetime) else v, part) for v in (actual, other)]
+        return bool(numbers[0] == numbers[1])
     if (
         isinstance(actual, date)
         and isinstance(other, date)
         and isinstance(actual, datetime) != isinstance(other, datetime)
     ):
         actual, other = (timezone.localtime(v).date() if isinstance(v, datetime) else v for v in (actual, other))
-    return other is not None and compare(actual, lookup, other)
+    return compare(actual, lookup, other)
+
+
+def shifted(value: Any, plus: tuple[int, str] | None) -> Any:
+    """A date or a moment, so many units later; in a month that is too short, its last day."""
+    if value is None or plus is None:
+        return value
+    count, unit = plus
+    if unit not in ("month", "year"):
+        return value + timedelta(**{f"{unit}s": count})
+    year, month = divmod(value.year * 12 + value.month - 1 + count * (12 if unit == "year" else 1), 12)
+    return value.replace(year=year, month=month + 1, day=min(value.day, monthrange(year, month + 1)[1]))
 
 
 def part_of(value: Any, part: str | None) -> Any:
@@ -240,10 +282,6 @@ def part_of(value: Any, part: str | None) -> Any:
         case "quarter":
             return date(day.year, (day.month - 1) // 3 * 3 + 1, 1)
     return day
-
-
-def _fold(text: str) -> str:
-    return "".join(letter.lower() if letter.isascii() else letter for letter in text)
 
 
 def _pk(row: Any) -> Any:
@@ -278,12 +316,7 @@ class Asking:
     def order(self, info: ManagerInfo) -> list[str] | None:
         terms = []
         for _ in range(self.random.randint(0, 2)):
-            path, at = "", info
-            while one := [item for item in at.relations if not item.many and self.random.random() < 0.4]:
-                path += f"{one[0].name}__"
-                at = self.view.get(one[0].target) or at
-                if path.count("__") > 2:
-                    break
+            path, at = self.one_path(info)
             # MariaDB has an order of its own for UUIDs.
             odd = {"json", "binary"} | ({"uuid"} if self.vendor == "mysql" else set())
             names = [f.name for f in at.fields if not f.computed and f.type not in odd]
@@ -304,6 +337,9 @@ class Asking:
             if kind < 0.45 or not depth:
                 fields = [field for field in info.fields if field.lookups]
                 field = self.random.choice(fields)
+                if self.random.random() < 0.2 and (other := self.reference(field, info)):
+                    filters |= other
+                    continue
                 lookup = self.random.choice(field.lookups)
                 filters[f"{field.name}__{lookup}"] = self.value_for(info, field.name, field.type, lookup)
             elif kind < 0.75 and info.relations:
@@ -325,11 +361,36 @@ class Asking:
                 filters[operator] = inner[0] if operator == "not" else inner
         return filters
 
+    def reference(self, field: FieldInfo, info: ManagerInfo) -> dict[str, Any]:
+        """A comparison with another field of the row, or of one that it is related to."""
+        path, at = self.one_path(info)
+        kinds: tuple[str, ...] = next((each for each in (_NUMBERS, _DATES) if field.type in each), (field.type,))
+        others = [other for other in at.fields if other.type in kinds and not other.computed and other.lookups]
+        if field.type in ("boolean", "json", "binary", "uuid") or not others:
+            return {}
+        other = self.random.choice(others)
+        value: dict[str, Any] = {"field": path + other.name}
+        if field.type in _DATES and self.random.random() < 0.3:
+            part = self.random.choice(["year", "month", "day"])
+            return {f"{field.name}__{part}": {"field": f"{path}{other.name}__{part}"}}
+        if other.type in _DATES and self.random.random() < 0.5:
+            value["plus"] = self.random.choice(["1 month", "-1 year", "30 days", "-2 weeks", "1 quarter"])
+        return {f"{field.name}__{self.random.choice(['exact', 'gt', 'gte', 'lt', 'lte'])}": value}
+
+    def one_path(self, info: ManagerInfo) -> tuple[str, ManagerInfo]:
+        """Through relations that lead to one row: a prefix, and the manager behind it."""
+        path, at = "", info
+        while one := [item for item in at.relations if not item.many and self.random.random() < 0.4]:
+            path += f"{one[0].name}__"
+            at = self.view.get(one[0].target) or at
+            if path.count("__") > 2:
+                break
+        return path, at
+
     def outer(self, info: ManagerInfo, root: ManagerInfo) -> dict[str, Any]:
         """A comparison with a field of the row that the filters are about."""
-        numbers, dates = ("integer", "number", "decimal"), ("date", "datetime")
         for field in self.random.sample(info.fields, len(info.fields)):
-            kinds = next((each for each in (numbers, dates) if field.type in each), ())
+            kinds = next((each for each in (_NUMBERS, _DATES) if field.type in each), ())
             others = [other.name for other in root.fields if other.type in kinds and not other.computed]
             if others and not field.computed:
                 lookup = self.random.choice(["exact", "gt", "gte", "lt", "lte"])
