@@ -22,12 +22,17 @@ import re
 from calendar import monthrange
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.utils import timezone
 
-__all__ = ["Period", "midnight", "period_of"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gm_chat.managers.api import DatePart
+
+__all__ = ["Period", "calendar_part", "midnight", "period_of"]
 
 _MAX_COUNT: Final = 10_000
 _UNIT: Final = r"(?P<unit>minute|hour|day|week|month|quarter|year)s?"
@@ -86,6 +91,37 @@ def midnight(day: date) -> datetime:
         raise ValueError(day)
     moment = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - made aware below, where the project is
     return timezone.make_aware(moment) if settings.USE_TZ else moment
+
+
+def calendar_part(value: date | None, part: DatePart | None) -> Any:
+    """A part of a date or a moment, in the current time zone; see :data:`~gm_chat.managers.api.DatePart`."""
+    if value is None or part is None:
+        return value
+    here = _local(value) if isinstance(value, datetime) else value
+    match part:
+        case "hour" if isinstance(here, datetime):
+            return here.replace(minute=0, second=0, microsecond=0)
+        case "hour_of_day" if isinstance(here, datetime):
+            return here.hour
+    day = here.date() if isinstance(here, datetime) else here
+    if part in _NUMBERS_OF:
+        return _NUMBERS_OF[part](day)
+    match part:
+        case "quarter":
+            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+        case "month":
+            return day.replace(day=1)
+        case "week":
+            return day - timedelta(days=day.weekday())
+    return day
+
+
+_NUMBERS_OF: Final[Mapping[str, Callable[[date], int]]] = {
+    "year": lambda day: day.year,
+    "weekday": date.isoweekday,
+    "month_of_year": lambda day: day.month,
+    "day_of_month": lambda day: day.day,
+}
 
 
 def _read(words: str, now: datetime) -> Period | None:

@@ -14,6 +14,7 @@ from shop_schemas import parts_for, suppliers_for
 from testproject.shop import models
 
 from gm_chat.managers import ModelManager
+from gm_chat.managers.aggregate import build_aggregate
 from gm_chat.managers.calls import build_call
 from gm_chat.managers.describe import describe
 from gm_chat.managers.index import SchemaIndex
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gm_chat.managers.api import ManagerView, QueryPage
+    from gm_chat.managers.measures import AggregatePage
     from gm_chat.plugin import ManagerSource
 
 LIBRARIES = [name for name in ("graphene", "strawberry", "ariadne") if find_spec(name)]
@@ -100,6 +102,11 @@ class Desk:
         options = {"max_results": 200, "max_bytes": args.pop("max_bytes", None)}
         plan = build_plan({"manager": manager, "fields": fields, **args}, self.view(), **options)
         return run(self.service.query(plan, self.actor, deadline=self.deadline))
+
+    def compute(self, manager: str, **args: Any) -> AggregatePage:
+        options = {"max_results": 200, "max_bytes": args.pop("max_bytes", None)}
+        plan = build_aggregate({"manager": manager, **args}, self.view(), **options)
+        return run(self.service.aggregate(plan, self.actor, deadline=self.deadline))
 
     def change(self, name: str, /, **values: Any) -> Mapping[str, Any]:
         call = build_call(name, values, self.view())

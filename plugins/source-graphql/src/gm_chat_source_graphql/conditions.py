@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gm_chat.managers.api import Order, Path, Where
     from gm_chat_source_graphql.rows import Row
 
-__all__ = ["contradicts", "holds", "in_order", "refusal_of_first", "value_at"]
+__all__ = ["contradicts", "holds", "in_order", "refusal_of_cut", "refusal_of_first", "value_at"]
 
 
 def holds(where: Where, row: Row, outer: Row | None = None) -> bool:
@@ -68,12 +68,17 @@ def _related(row: Row, relation: str, part: Where, outer: Row) -> bool:
     if any(holds(part, item, outer) for item in many.rows):
         return True
     if many.is_cut:
-        raise ToolError(
-            "unsupported",
-            f"the schema does not give all rows of {relation!r} at once, so that they cannot be filtered by; "
-            "query the related manager instead",
-        )
+        raise refusal_of_cut(relation, "filtered by; query")
     return False
+
+
+def refusal_of_cut(relation: str, what: str) -> ToolError:
+    """The answer where what is asked depends on rows of a nested list that the schema did not give."""
+    return ToolError(
+        "unsupported",
+        f"the schema does not give all rows of {relation!r} at once, so that they cannot be {what} the related manager "
+        "instead",
+    )
 
 
 def _compare_fields(actual: Any, lookup: str, other: Any, reference: FieldReference) -> bool:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gm_chat_source_graphql.rows import Row
     from gm_chat_source_graphql.shapes import Slot
 
-__all__ = ["Reader", "run_plan"]
+__all__ = ["Reader", "all_matching", "run_plan"]
 
 _encode: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
@@ -62,8 +62,12 @@ def run_plan(plan: QueryPlan, reader: Reader) -> QueryPage:
     return _finish(plan, _matching(plan, reading, pushed))
 
 
+def all_matching(plan: QueryPlan, reader: Reader, level: Level) -> list[Row]:
+    """All rows that satisfy the plan's conditions, with what ``level`` asks for: all of them, or a ``ToolError``."""
+    return _matching(plan, _Reading(plan, reader, level), _Pushed.of(plan.where, reader.bindings[plan.manager]))
+
+
 def _matching(plan: QueryPlan, reading: _Reading, pushed: _Pushed) -> list[Row]:
-    """All rows that satisfy the plan's conditions."""
     got = reading.read(pushed.values(), 0, None)
     if pushed.conditions and not pushed.is_plausible(got.rows, len(got.rows)):
         got = reading.read({}, 0, None)
@@ -284,7 +288,7 @@ class _Reading:
         )
         return ToolError(
             "too_large",
-            f"more than {limit} rows of {self.plan.manager} would have to be read to filter, sort and count them; "
+            f"more than {limit} rows of {self.plan.manager} would have to be read to filter, sort or add them up; "
             + ("narrow it by a filter that its schema knows" if filters else "its schema has no filters"),
             allowed=filters[:40],
         )

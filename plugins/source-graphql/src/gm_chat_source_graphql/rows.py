@@ -89,15 +89,26 @@ class Level:
             case First():
                 raise refusal_of_first()
             case Condition(path, _, value):
-                self._reach(path)
+                self.reach(path)
                 if isinstance(value, FieldReference):
-                    ((outer or self) if value.outer else self)._reach(value.path)
+                    ((outer or self) if value.outer else self).reach(value.path)
 
     def _sort(self, terms: tuple[Order, ...]) -> None:
         for term in terms:
-            self._reach(term.path)
+            self.reach(term.path)
 
-    def _reach(self, path: Path) -> None:
+    def filter(self, where: Where) -> None:
+        """Ask for what a condition is about."""
+        self._filter(where)
+
+    def behind(self, relation: str, where: Where) -> Level:
+        """Ask for the rows of a to-many relation, and what a condition on them is about; give their level."""
+        level = self._at(relation)
+        level._filter(where, self)
+        return level
+
+    def reach(self, path: Path) -> None:
+        """Ask for a field, through relations that lead to one row."""
         level = self
         for hop in path[:-1]:
             level = level._at(hop)

@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 from gm_chat.managers.api import ManagerVisibility, Visibility
 from gm_chat.persistence.threads import run_db
 from gm_chat.plugin import ToolError
+from gm_chat_source_graphql.aggregate import run_aggregate
 from gm_chat_source_graphql.context import request_of
 from gm_chat_source_graphql.deadline import watched
 from gm_chat_source_graphql.describe import describe, with_mutations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gm_chat.managers.api import ManagerInfo, MutationCall, QueryPage, QueryPlan
+    from gm_chat.managers.measures import AggregatePage, AggregatePlan
     from gm_chat.plugin import Actor
     from gm_chat_source_graphql.describe import Binding
     from gm_chat_source_graphql.library import Executable
@@ -76,15 +78,25 @@ class GraphQLSource:
         """Run a plan in a database thread; see :func:`~gm_chat_source_graphql.execute.run_plan`."""
         return await run_db(self._execute, plan, actor, deadline)
 
+    async def aggregate(self, plan: AggregatePlan, actor: Actor, *, deadline: float | None) -> AggregatePage:
+        """Compute in a database thread; see :func:`~gm_chat_source_graphql.aggregate.run_aggregate`."""
+        return await run_db(self._aggregate, plan, actor, deadline)
+
     async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
         """Run a mutation in a database thread; see :func:`~gm_chat_source_graphql.mutations.run_mutation`."""
         return await run_db(self._mutate, call, actor, deadline)
 
     def _execute(self, plan: QueryPlan, actor: Actor, deadline: float | None) -> QueryPage:
-        loaded, options = self._load(), self._options
         with watched(deadline):
-            context = loaded.context(actor)
-            return run_plan(plan, Reader(loaded.library, loaded.bindings, context, options.max_rows, options.page_size))
+            return run_plan(plan, self._reader(actor))
+
+    def _aggregate(self, plan: AggregatePlan, actor: Actor, deadline: float | None) -> AggregatePage:
+        with watched(deadline):
+            return run_aggregate(plan, self._reader(actor))
+
+    def _reader(self, actor: Actor) -> Reader:
+        loaded, options = self._load(), self._options
+        return Reader(loaded.library, loaded.bindings, loaded.context(actor), options.max_rows, options.page_size)
 
     def _mutate(self, call: MutationCall, actor: Actor, deadline: float | None) -> dict[str, Any]:
         loaded = self._load()
