@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.encoding import jsonable
@@ -11,7 +12,7 @@ from gm_chat.plugin import ToolContext, ToolDefinition, ToolError, ToolSpec
 from gm_chat.tools.arguments import checked, flag, text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gm_chat.managers.api import FieldInfo, InputInfo, ManagerInfo, ManagerView, Path
 
@@ -19,6 +20,8 @@ __all__ = ["find_path", "get_manager_schema", "search_managers"]
 
 MAX_SUMMARIES: Final = 10
 MAX_PATHS: Final = 5
+MAX_REASON: Final = 60
+"""How many characters of a relation's description a path shows."""
 
 _SEARCH = ToolDefinition(
     "search_managers",
@@ -60,7 +63,9 @@ _PATH = ToolDefinition(
 async def _search(args: Mapping[str, Any], context: ToolContext) -> list[dict[str, Any]]:
     query = text(checked(args, _SEARCH), "query")
     view = await context.managers.view(context.actor)
-    return [_summary(info) for info in view.search(query, limit=MAX_SUMMARIES)]
+    found = view.search(query, limit=MAX_SUMMARIES)
+    rivals = _rivals(found)
+    return [{**_summary(info), **({"use_when": info.use_when} if info.name in rivals else {})} for info in found]
 
 
 async def _schema(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any] | None:
@@ -72,6 +77,7 @@ async def _schema(args: Mapping[str, Any], context: ToolContext) -> dict[str, An
         return None  # the contract's answer for unknown and hidden alike
     return {
         **_summary(info, complete=True),
+        **_words(info, view),
         "field_details": {field.name: _field(field) for field in info.fields},
         "mutations": [
             {"name": item.name, "description": item.description, "inputs": [_input(each) for each in item.inputs]}
@@ -92,6 +98,27 @@ async def _path(args: Mapping[str, Any], context: ToolContext) -> list[Any] | No
     if several:
         return [{"path": list(path), "why": _why(start, path, view)} for path in paths]
     return list(paths[0])
+
+
+def _rivals(found: Sequence[ManagerInfo]) -> set[str]:
+    """Those that the model could take for one another: only then it is worth the tokens to say when to use each."""
+    rivals: set[str] = set()
+    names = {info.name for info in found}
+    for info in found:
+        others = names.intersection(info.distinguish_from)
+        rivals |= others | ({info.name} if others else set())
+    return {info.name for info in found if info.name in rivals and info.use_when}
+
+
+def _words(info: ManagerInfo, view: ManagerView) -> dict[str, Any]:
+    """What a catalog says of the manager, and of those that it is easily mistaken for: when each of them is meant."""
+    others = [other for name in info.distinguish_from if (other := view.get(name)) is not None]
+    words = {
+        "aliases": list(info.aliases),
+        "use_when": info.use_when,
+        "distinguish_from": {other.name: other.use_when or other.description for other in others},
+    }
+    return {key: value for key, value in words.items() if value}
 
 
 def _summary(info: ManagerInfo, *, complete: bool = False) -> dict[str, Any]:
@@ -131,13 +158,22 @@ def _input(item: InputInfo) -> dict[str, Any]:
 
 
 def _why(start: str, path: Path, view: ManagerView) -> str:
-    """The way in words: ``PartManager -> material -> MaterialManager``."""
-    steps, name = [start], start
+    """The way in words, in one line: ``each PartManager has one material (MaterialManager)``."""
+    steps: list[str] = []
+    passed: list[str] = []
+    name = start
     for hop in path:
         info = view.get(name)
-        name = next(item.target for item in (info.relations if info is not None else ()) if item.name == hop)
-        steps += [hop, name]
-    return " -> ".join(steps) if path else f"{start} itself"
+        relation = next(item for item in (info.relations if info is not None else ()) if item.name == hop)
+        text = textwrap.shorten(relation.description, MAX_REASON, placeholder="…")
+        about = f"{relation.target}: {text}" if text else relation.target
+        steps.append(f"{'many' if relation.many else 'one'} {hop} ({about})")
+        name = relation.target
+        passed.append(name)
+    if not steps:
+        return f"{start} itself"
+    hubs = [f"; it goes through {hub}, to which most others are related too" for hub in passed[:-1] if hub in view.hubs]
+    return f"each {start} has {', each with '.join(steps)}{''.join(hubs)}"
 
 
 search_managers: Final = ToolSpec(definition=_SEARCH, run=_search)
