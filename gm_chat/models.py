@@ -1,4 +1,4 @@
-"""What the chat keeps: conversations, their messages, turns and pending confirmations.
+"""What the chat keeps: conversations, their messages, turns and pending confirmations; and counts for its rate limit.
 
 Only ``gm_chat.persistence`` writes these rows. (Specification: "Persistence and cleanup".)
 
@@ -14,7 +14,14 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-__all__ = ["ChatConversation", "ChatEventSegment", "ChatMessage", "ChatPendingConfirmation", "ChatTurn"]
+__all__ = [
+    "ChatConversation",
+    "ChatEventSegment",
+    "ChatMessage",
+    "ChatPendingConfirmation",
+    "ChatRateCount",
+    "ChatTurn",
+]
 
 
 class ChatConversation(models.Model):
@@ -239,3 +246,17 @@ class ChatPendingConfirmation(models.Model):
 
     def __str__(self) -> str:
         return f"confirmation {self.confirmation_id} of {self.mutation_name} ({self.state})"
+
+
+class ChatRateCount(models.Model):
+    """What was used of one budget in its newest window; a row of the rate-limit store ``database``."""
+
+    key = models.CharField(primary_key=True, max_length=120, help_text="Window length, whose digest, and what counts.")
+    window_ends = models.BigIntegerField(db_index=True, help_text="Seconds since 1970.")
+    used = models.BigIntegerField()
+
+    class Meta:
+        verbose_name = "rate count"
+
+    def __str__(self) -> str:
+        return f"{self.used} of {self.key}"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.apps import apps
 from django.core import checks
 
+from gm_chat.checks.limits import limit_deployment_findings, limit_findings
 from gm_chat.checks.serving import deployment_findings, serving_findings
 from gm_chat.host.problems import Failed, attempt
 from gm_chat.host.providers import EXTRAS
@@ -29,7 +30,6 @@ from gm_chat.settings import (
     validate_chat_settings,
 )
 from gm_chat.settings.environment import unknown_variables
-from gm_chat.settings.model import RateLimitSettings
 from gm_chat.wiring import get_runtime
 from gm_chat.wiring.provider import call_limits
 
@@ -71,7 +71,9 @@ def check_deployment() -> list[checks.CheckMessage]:
         settings = get_chat_settings()
     except ChatConfigurationError:
         return []  # check_chat tells
-    return [*deployment_findings(settings)] if settings.enabled else []
+    if not settings.enabled:
+        return []
+    return [*deployment_findings(settings), *limit_deployment_findings(settings)]
 
 
 def _enabled_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
@@ -85,6 +87,7 @@ def _enabled_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
     yield from _plugins(host)
     yield from _tools(settings, host)
     yield from serving_findings(settings)
+    yield from limit_findings(settings, host)
     yield from _without_effect(settings)
 
 
@@ -98,15 +101,10 @@ def _invalid_settings(error: ChatConfigurationError) -> Iterator[checks.CheckMes
 
 def _without_effect(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
     """Name what is valid, was set, and does nothing in this version: an operator must not count on it."""
-    default = RateLimitSettings()
-    inert = {
-        "rate_limit": any((limit or 0) > 0 and limit != default[name] for name, limit in settings.rate_limit.items()),
-        "planned": settings.planned.enabled,
-    }
-    for name in (name for name, is_set in inert.items() if is_set):
+    if settings.planned.enabled:
         yield checks.Warning(
-            f"The chat setting {name!r} has no effect in this version.",
-            hint=f'Take "{name}" out of the settings, and do not rely on it.',
+            "The chat setting 'planned' has no effect in this version.",
+            hint='Take "planned" out of the settings, and do not rely on it.',
             id="gm_chat.W011",
         )
 

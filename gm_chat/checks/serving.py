@@ -1,4 +1,4 @@
-"""Findings about how a project serves the chat: routes, WebSocket, middleware, database, cache, origins."""
+"""Findings about how a project serves the chat: routes, WebSocket, middleware, database, origins."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings as django_settings
 from django.core import checks
-from django.core.cache import caches
-from django.core.cache.backends.base import BaseCache
-from django.core.cache.backends.dummy import DummyCache
-from django.core.cache.backends.filebased import FileBasedCache
-from django.core.cache.backends.locmem import LocMemCache
 from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest, StreamingHttpResponse
 from django.urls import NoReverseMatch, get_script_prefix, resolve, reverse
@@ -38,18 +33,10 @@ def serving_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
     yield from _websocket(settings)
     yield from _compression()
     yield from _sqlite()
-    if _has_budget(settings) and isinstance(cache := attempt(lambda: caches["default"]), DummyCache):
-        yield _cache_warning(cache, "keeps nothing: the chat's rate limits cannot be counted.")
 
 
 def deployment_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
-    """What is amiss in production: several processes, and the public at the door."""
-    cache = attempt(lambda: caches["default"])
-    if _has_budget(settings) and isinstance(cache, BaseCache) and not isinstance(cache, DummyCache):
-        if isinstance(cache, LocMemCache):
-            yield _cache_warning(cache, "counts for one process only: each worker grants the chat's whole rate limit.")
-        elif isinstance(cache, FileBasedCache) or type(cache).incr is BaseCache.incr:
-            yield _cache_warning(cache, "reads, then writes: workers lose counts of the chat's rate limits.")
+    """What is amiss in production, with the public at the door."""
     if not settings.allowed_origins and "*" in django_settings.ALLOWED_HOSTS:
         yield checks.Warning(
             "ALLOWED_HOSTS allows every host, so any website may open the chat's WebSocket with a visitor's cookies.",
@@ -163,7 +150,7 @@ def _answer_with_stream(request: HttpRequest) -> StreamingHttpResponse:  # noqa:
     return StreamingHttpResponse(iter([_FRAME] * 100), content_type="text/event-stream", headers=headers)
 
 
-# --- database and cache -----------------------------------------------------------------------------------------
+# --- database -----------------------------------------------------------------------------------------
 
 
 def _sqlite() -> Iterator[checks.CheckMessage]:
@@ -184,17 +171,3 @@ def _sqlite() -> Iterator[checks.CheckMessage]:
             '"init_command": "PRAGMA journal_mode=WAL"}',
             id="gm_chat.W005",
         )
-
-
-def _has_budget(settings: ChatSettings) -> bool:
-    limit = settings.rate_limit
-    return any((budget or 0) > 0 for budget in (limit.requests, limit.tokens, limit.input_tokens, limit.output_tokens))
-
-
-def _cache_warning(cache: BaseCache, problem: str) -> checks.CheckMessage:
-    return checks.Warning(
-        f"The default cache ({type(cache).__name__}) {problem}",
-        hint='CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", '
-        '"LOCATION": "redis://127.0.0.1:6379"}}',
-        id="gm_chat.W008",
-    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.defaults.audit_logger import LoggerSink
 from gm_chat.defaults.cache_store import CacheRateLimitStore
+from gm_chat.defaults.database_store import DatabaseRateLimitStore
 from gm_chat.defaults.login_check import LoginCheck
 from gm_chat.defaults.permission_setting import PermissionSetting
 from gm_chat.plugin import CatalogSpec, RateLimitStoreSpec, hookimpl
@@ -59,8 +60,10 @@ class CorePlugin:
 
     @hookimpl
     def gm_chat_rate_limit_stores(self) -> Iterator[RateLimitStoreSpec]:
-        """Offer the store ``cache``."""
-        yield RateLimitStoreSpec(name="cache", build=CacheRateLimitStore)
+        """Offer the stores ``cache`` and ``database``."""
+        alias = self._settings["rate_limit"]["cache"]
+        yield RateLimitStoreSpec(name="cache", build=lambda: CacheRateLimitStore(alias))
+        yield RateLimitStoreSpec(name="database", build=DatabaseRateLimitStore)
 
     @hookimpl
     def gm_chat_audit_sinks(self) -> Iterator[AuditSink]:

@@ -105,10 +105,8 @@ class MemoryTurnStore:
         """Accept a message."""
         owner = request.actor.key
         with self._lock:
-            if (earlier := self._by_key(request)) is not None:
-                if earlier.text != request.text:
-                    raise TurnStopped("idempotency_conflict")
-                return JoinedTurn(earlier.id)
+            if (joined := self._joined(request)) is not None:
+                return joined
             self._make_way(owner)
             self._forget_old()
             self._turns[turn_id] = _Turn(
@@ -118,6 +116,11 @@ class MemoryTurnStore:
             history = tuple(window(rows, max_messages))
             rows.append(StoredMessage(role="user", content=request.text))
             return OpenedTurn(owner, history)
+
+    async def earlier(self, request: TurnRequest) -> JoinedTurn | None:
+        """The turn of an earlier request with the same key."""
+        with self._lock:
+            return self._joined(request)
 
     async def pulse(self, turn_id: str, events: Sequence[Event]) -> Pulse:
         """Keep a turn alive."""
@@ -226,6 +229,14 @@ class MemoryTurnStore:
             return None
         mine = (turn for turn in self._turns.values() if turn.actor.key == request.actor.key)
         return next((turn for turn in mine if turn.key == request.key), None)
+
+    def _joined(self, request: TurnRequest) -> JoinedTurn | None:
+        earlier = self._by_key(request)
+        if earlier is None:
+            return None
+        if earlier.text != request.text:
+            raise TurnStopped("idempotency_conflict")
+        return JoinedTurn(earlier.id)
 
     def _make_way(self, owner: str) -> None:
         """Refuse the actor's next message as long as a turn is in its way."""

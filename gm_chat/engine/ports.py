@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from gm_chat.engine.events import Error, Event, LoggedEvent
     from gm_chat.engine.past import DueSummary
+    from gm_chat.engine.rate_limit import RateLimiter
     from gm_chat.managers.api import ManagerService
     from gm_chat.plugin.context import Actor, Transport, TurnContext, TurnOutcome
     from gm_chat.plugin.decisions import Action, Decision
@@ -219,6 +220,10 @@ class TurnStore(Protocol):
         """
         ...
 
+    async def earlier(self, request: TurnRequest) -> JoinedTurn | None:
+        """The turn that an earlier request with the same key and text started; refuses as :meth:`open_turn` does."""
+        ...
+
     async def pulse(self, turn_id: str, events: Sequence[Event]) -> Pulse:
         """Say that the turn is alive and show its log so far to other processes. Called a few times a second.
 
@@ -337,6 +342,11 @@ class TurnServices(Protocol):
     @property
     def observer(self) -> TurnObserver:
         """Signals, plugins' observers and audit, as one."""
+        ...
+
+    @property
+    def limiter(self) -> RateLimiter:
+        """What keeps actors within their budgets."""
         ...
 
     @property

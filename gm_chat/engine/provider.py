@@ -19,7 +19,7 @@ from gm_chat.providers.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from gm_chat.engine.ports import ProviderHandle
     from gm_chat.engine.retry import FallBack
@@ -43,8 +43,10 @@ async def stream_completion(
     tools: Sequence[ToolDefinition],
     options: CallOptions,
     fall_back: FallBack | None = None,
+    *,
+    begun: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[TextChunkEvent | Completion, None]:
-    """Call the provider; yield its text as it comes, then one :class:`Completion`.
+    """Call the provider; yield its text as it comes, then one :class:`Completion`. ``begun`` hears of its first event.
 
     The first event must come within ``handle.timeout_seconds``, each later one within ``stream_timeout_seconds``
     (:class:`~gm_chat.providers.base.ProviderTimeoutError`). Until the first one, failures are dealt with as
@@ -53,6 +55,7 @@ async def stream_completion(
     is not read.
     """
     opened = await open_stream(handle, messages, tools, options, fall_back)
+    begun()
     stream, event = opened.stream, opened.first
     name, seconds = opened.handle.name, opened.handle.stream_timeout_seconds
     calls: list[ToolCallEvent] = []

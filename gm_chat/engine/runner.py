@@ -21,10 +21,12 @@ from gm_chat.engine.turn import Turn
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 
+    from gm_chat.engine.budgets import BudgetState
     from gm_chat.engine.bus import TurnBus
     from gm_chat.engine.events import Event, LoggedEvent
     from gm_chat.engine.log import EventLog
     from gm_chat.engine.ports import ExpiredMutation, PendingMutation, Pulse, TurnRequest, TurnServices
+    from gm_chat.engine.rate_limit import Allowance
     from gm_chat.engine.state import Loop
     from gm_chat.plugin.context import Actor
 
@@ -50,6 +52,7 @@ class _Run:
     log: EventLog
     task: asyncio.Task[None]
     loop: asyncio.AbstractEventLoop
+    allowance: Allowance
     followers: int = 0
     followed_elsewhere_at: float = float("-inf")
     alone: asyncio.TimerHandle | None = None
@@ -163,6 +166,11 @@ class TurnRunner:
             self._bus.request(turn_id)
         return requested
 
+    def budgets(self, turn_id: str) -> Sequence[BudgetState]:
+        """How the budgets of a turn's actor stand, as far as that turn has heard of them and this process runs it."""
+        run = self._runs.get(turn_id)
+        return () if run is None else run.allowance.states
+
     async def pending(self, actor: Actor) -> Sequence[PendingMutation]:
         """The mutations that wait for the actor's word, oldest first."""
         return await self._services.store.pending(actor)
@@ -219,7 +227,7 @@ class TurnRunner:
         """Enter the turn that the current task is about to run."""
         task = cast("asyncio.Task[None]", asyncio.current_task())
         context = turn.context
-        run = _Run(context.actor.key, turn.log, task, asyncio.get_running_loop())
+        run = _Run(context.actor.key, turn.log, task, asyncio.get_running_loop(), turn.allowance)
         self._runs[context.turn_id] = run
         task.add_done_callback(lambda _: self._ended(run, turn.last))
         return run

@@ -22,10 +22,11 @@ from gm_chat.providers.base import CallOptions, ProviderFilteredError, TextChunk
 if TYPE_CHECKING:
     from gm_chat.engine.messages import Call
     from gm_chat.engine.ports import ProviderHandle, TurnServices
+    from gm_chat.engine.rate_limit import Allowance
     from gm_chat.engine.tools import Answer, Toolbox
     from gm_chat.engine.transcript import Transcript
     from gm_chat.plugin.context import TurnContext
-    from gm_chat.providers.base import ProviderError
+    from gm_chat.providers.base import Message, ProviderError, ToolDefinition
 
 __all__ = ["WRITE_PATIENCE", "Loop", "TurnState"]
 
@@ -45,6 +46,7 @@ class TurnState:
     tools: Toolbox
     transcript: Transcript
     limits: TurnLimits
+    allowance: Allowance
     may_pause: bool = False
     """Whether the user can be asked to approve a mutation."""
     ends_at: float | None = None
@@ -76,30 +78,47 @@ class TurnState:
     async def complete(self, options: CallOptions) -> AsyncGenerator[TextChunk, None]:
         """Run one provider round: yield its text as it streams, then set :attr:`completion`.
 
-        Takes one of the turn's rounds, or stops the turn with ``turn_limit``. A round that breaks off counts in
-        :attr:`usage` as not reported; one that a content filter emptied raises :class:`ProviderFilteredError`.
+        Takes one of the turn's rounds, or stops the turn with ``turn_limit``, or with ``rate_limited``, also where that
+        leaves nothing for the calls that it asks for. A round that a content filter emptied raises
+        :class:`ProviderFilteredError`.
         """
         if self.rounds >= self.limits.rounds:
             raise TurnStopped("turn_limit")
         self.rounds += 1
-        usage = TokenUsage(reported=False)
-        options = self.in_time(options)
-        stream = stream_completion(
-            self.provider, self.transcript.messages, self.tools.definitions, options, self.fall_back
-        )
-        try:
-            async with aclosing(stream):
-                async for item in stream:
-                    match item:
-                        case TextChunkEvent(content=content):
-                            self.transcript.write(content)
-                            yield TextChunk(content)
-                        case Completion():
-                            self.completion, usage = item, item.usage
-        finally:
-            self.usage += usage
+        asked = self.ask(self.transcript.messages, self.tools.definitions, self.in_time(options))
+        async with aclosing(asked) as stream:
+            async for item in stream:
+                match item:
+                    case TextChunkEvent(content=content):
+                        self.transcript.write(content)
+                        yield TextChunk(content)
+                    case Completion():
+                        self.completion = item
+        if self.completion.calls:
+            await self.allowance.check()
         if self.completion.finish_reason == "filtered" and not (self.completion.calls or self.transcript.round_text):
             raise ProviderFilteredError(f"provider {self.provider.name!r} ended with a content filter and no text")
+
+    async def ask(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: CallOptions
+    ) -> AsyncGenerator[TextChunkEvent | Completion, None]:
+        """Call the provider within the actor's budgets, and count in :attr:`usage` what that took.
+
+        A call that breaks off counts as not reported. Stops the turn with ``rate_limited`` instead of calling.
+        """
+        async with self.allowance.call(messages, tools) as charged:
+            stream = stream_completion(self.provider, messages, tools, options, self.fall_back, begun=charged.begin)
+            try:
+                async with aclosing(stream):
+                    async for item in stream:
+                        match item:
+                            case TextChunkEvent(content=content):
+                                charged.hear(content)
+                            case Completion(usage=usage):
+                                charged.end(usage)
+                        yield item
+            finally:
+                self.usage += charged.usage
 
     def in_time(self, options: CallOptions) -> CallOptions:
         """Add the seconds that are left of the turn, if its time is limited."""

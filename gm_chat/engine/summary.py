@@ -16,15 +16,15 @@ import logging
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
+from gm_chat.engine.failures import TurnStopped
 from gm_chat.engine.messages import model_json
-from gm_chat.engine.provider import Completion, stream_completion
+from gm_chat.engine.provider import Completion
 from gm_chat.providers.base import (
     CallOptions,
     Message,
     ProviderFilteredError,
     ProviderIncompleteError,
     TextChunkEvent,
-    TokenUsage,
 )
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ async def extend_summary(turn: TurnState, due: DueSummary, summary: str) -> str:
     """Let the turn's provider extend ``summary`` by what is due; return the new one, or the old one if that fails.
 
     Takes one of the turn's rounds, and is left for another turn where that would be the last. Its tokens are the
-    turn's. The provider's ``timeout_seconds`` bound the whole call.
+    turn's, and a budget that is used up stops the turn here. The provider's ``timeout_seconds`` bound the whole call.
     """
     if turn.rounds + 1 >= turn.limits.rounds:
         return summary
@@ -93,6 +93,8 @@ async def extend_summary(turn: TurnState, due: DueSummary, summary: str) -> str:
             return summary
         text = await _complete(turn, request(source))
         await due.save(source, text)
+    except TurnStopped:  # a budget is used up: it would stop the next round, too
+        raise
     except Exception:
         logger.warning("turn %s goes on without a new summary", turn.context.turn_id, exc_info=True)
         return summary
@@ -117,25 +119,17 @@ def _line(message: PastMessage) -> dict[str, str]:
 async def _complete(turn: TurnState, messages: Sequence[Message]) -> str:
     seconds = turn.provider.timeout_seconds
     turn.rounds += 1
-    usage = TokenUsage(reported=False)
     text: list[str] = []
-    try:
-        async with (
-            asyncio.timeout(seconds),
-            aclosing(
-                stream_completion(turn.provider, messages, (), CallOptions(deadline=seconds), turn.fall_back)
-            ) as stream,
-        ):
-            async for item in stream:
-                match item:
-                    case TextChunkEvent(content=content):
-                        text.append(content)
-                    case Completion():
-                        usage = item.usage
-                        if item.finish_reason == "filtered":
-                            raise ProviderFilteredError("a content filter stopped the summary")
-    finally:
-        turn.usage += usage
+    async with (
+        asyncio.timeout(seconds),
+        aclosing(turn.ask(messages, (), CallOptions(deadline=seconds))) as stream,
+    ):
+        async for item in stream:
+            match item:
+                case TextChunkEvent(content=content):
+                    text.append(content)
+                case Completion(finish_reason="filtered"):
+                    raise ProviderFilteredError("a content filter stopped the summary")
     summary = "".join(text).strip()
     if not summary:
         raise ProviderIncompleteError("the summary came without text")

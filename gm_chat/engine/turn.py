@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         TurnRequest,
         TurnServices,
     )
+    from gm_chat.engine.rate_limit import Allowance
     from gm_chat.providers.base import TokenUsage
 
 __all__ = ["Turn", "TurnTimeoutError"]
@@ -65,6 +66,7 @@ class Turn:
         history: Sequence[StoredMessage],
         *,
         may_pause: bool,
+        allowance: Allowance,
         word: UsersWord | None = None,
         summary: str = "",
         due: DueSummary | None = None,
@@ -79,6 +81,7 @@ class Turn:
         self._summary = summary
         self._due = due
         self._may_pause = may_pause
+        self.allowance: Final = allowance
         self._word = word
         self._earlier = Progress() if word is None else word.resumed.pending.progress
         self.resumed_after: Final = len(self.log)
@@ -89,7 +92,9 @@ class Turn:
         self._tools: Toolbox | None = None
 
     @classmethod
-    def accepted(cls, services: TurnServices, request: TurnRequest, turn_id: str, opened: OpenedTurn) -> Self:
+    def accepted(
+        cls, services: TurnServices, request: TurnRequest, turn_id: str, opened: OpenedTurn, allowance: Allowance
+    ) -> Self:
         """Begin with a message that the store has accepted."""
         context = TurnContext(
             turn_id, opened.conversation_id, request.actor, request.text, request.transport, request.scope
@@ -97,18 +102,40 @@ class Turn:
         history = [*opened.history, StoredMessage(role="user", content=request.text)]
         # Plain HTTP has no way to ask in the middle of its one answer.
         may_pause = request.transport != "http"
-        return cls(services, context, history, may_pause=may_pause, summary=opened.summary, due=opened.due)
+        return cls(
+            services,
+            context,
+            history,
+            may_pause=may_pause,
+            allowance=allowance,
+            summary=opened.summary,
+            due=opened.due,
+        )
 
     @classmethod
     def resumed(
-        cls, services: TurnServices, request: ConfirmRequest, resumed: ResumedTurn, *, stop: bool = False
+        cls,
+        services: TurnServices,
+        request: ConfirmRequest,
+        resumed: ResumedTurn,
+        allowance: Allowance,
+        *,
+        stop: bool = False,
     ) -> Self:
         """Go on with a turn whose pending mutation was claimed. ``stop`` ends it once that is settled."""
         context = TurnContext(
             resumed.turn_id, resumed.conversation_id, request.actor, resumed.text, request.transport, request.scope
         )
         word = UsersWord(resumed, request.approved, stop)
-        return cls(services, context, resumed.history, may_pause=True, word=word, summary=resumed.summary)
+        return cls(
+            services,
+            context,
+            resumed.history,
+            may_pause=True,
+            allowance=allowance,
+            word=word,
+            summary=resumed.summary,
+        )
 
     @property
     def usage(self) -> TokenUsage:
@@ -199,6 +226,7 @@ class Turn:
             tools=tools,
             transcript=Transcript(messages, provider=provider.name),
             limits=TurnLimits.from_settings(services.settings),
+            allowance=self.allowance,
             may_pause=self._may_pause,
             ends_at=self._ends_at,
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from gm_chat.host.guards import AttributedSource, attributed
 from gm_chat.host.problems import Failed, Origin, Problem, Severity, attempt
+from gm_chat.host.stores import GuardedStore
 from gm_chat.plugin.protocols import AuditSink, ManagerSource, PermissionCheck
 from gm_chat.plugin.specs import CatalogSpec, ProviderSpec, RateLimitStoreSpec, StreamProtocolSpec, ToolSpec
 
@@ -82,6 +83,10 @@ def _guard_tool(origin: Origin, spec: ToolSpec) -> ToolSpec:
     return dataclasses.replace(spec, run=attributed(origin, f"tool {spec.definition.name!r}", spec.run))
 
 
+def _guard_store(origin: Origin, spec: RateLimitStoreSpec) -> RateLimitStoreSpec:
+    return dataclasses.replace(spec, build=lambda: GuardedStore(origin, spec.name, spec.build()))
+
+
 PROVIDERS: Final = Registration("gm_chat_providers", ProviderSpec, "warning", _name_of)
 TOOLS: Final = Registration("gm_chat_tools", ToolSpec, "warning", _tool_name, _guard_tool)
 MANAGER_SOURCES: Final[Registration[ManagerSource]] = Registration(
@@ -103,7 +108,9 @@ AUDIT_SINKS: Final[Registration[AuditSink]] = Registration(
     "error",
     _name_of,
 )
-RATE_LIMIT_STORES: Final = Registration("gm_chat_rate_limit_stores", RateLimitStoreSpec, "warning", _name_of)
+RATE_LIMIT_STORES: Final = Registration(
+    "gm_chat_rate_limit_stores", RateLimitStoreSpec, "warning", _name_of, _guard_store
+)
 STREAM_PROTOCOLS: Final = Registration("gm_chat_stream_protocols", StreamProtocolSpec, "warning", _name_of)
 EVAL_DATASETS: Final = Registration("gm_chat_eval_datasets", str, "warning")
 URLS: Final = Registration("gm_chat_urls", object, "warning")

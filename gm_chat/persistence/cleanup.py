@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet
 from gm_chat.models import ChatConversation, ChatPendingConfirmation
 from gm_chat.persistence.database import chat_database
 from gm_chat.persistence.lapsed import end_lapsed
+from gm_chat.persistence.rate_counts import prune_counts
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -38,7 +39,8 @@ def prune(*, stale_before: datetime, now: datetime, dry_run: bool = False, batch
     in a dry run; otherwise whoever calls has ended them before (``TurnStore.expire``), so that somebody is told.
 
     Each batch is a transaction of its own, so that a large clean-up never holds a lock for long. A conversation that
-    is continued meanwhile survives. Source: specification, "Persistence and cleanup".
+    is continued meanwhile survives. Counts of windows that are over go, too.
+    Source: specification, "Persistence and cleanup".
     """
     database = chat_database()
     stale = ChatConversation.objects.using(database).filter(updated__lt=stale_before)
@@ -49,6 +51,7 @@ def prune(*, stale_before: datetime, now: datetime, dry_run: bool = False, batch
     if dry_run:
         return Pruned(stale.count(), fresh.filter(resolved | expired).count())
     end_lapsed()
+    prune_counts(now.timestamp())
     return Pruned(_in_batches(stale, batch_size), _in_batches(fresh.filter(resolved), batch_size))
 
 

@@ -104,6 +104,14 @@ class DjangoTurnStore:
         self._without_rows.add(turn_id)
         return replace(remembered, conversation_id=None)
 
+    async def earlier(self, request: TurnRequest) -> JoinedTurn | None:
+        """The turn that an earlier request with the same key and text started."""
+        owner = owner_of(request.actor)
+        if owner is None:
+            return None
+        found = await self._run(partial(opening.earlier_turn, owner, request))
+        return found or await self._memory.earlier(request)
+
     async def pulse(self, turn_id: str, events: Sequence[Event]) -> Pulse:
         """Renew the turn and its log, and read what others want of it.
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gm_chat.persistence.owner import Owner
     from gm_chat.persistence.window import Window
 
-__all__ = ["AcceptedTurn", "open_turn"]
+__all__ = ["AcceptedTurn", "earlier_turn", "open_turn"]
 
 # The conversation's other first message may win, then its turn may end, or prove dead, before we look.
 _ATTEMPTS: Final = 4
@@ -107,15 +107,25 @@ def _enter(
     return current.values_list("pk", flat=True).get(), None
 
 
+def earlier_turn(owner: Owner, request: TurnRequest) -> JoinedTurn | None:
+    """See :meth:`gm_chat.engine.ports.TurnStore.earlier`."""
+    if request.key is None:
+        return None
+    turns = ChatTurn.objects.using(chat_database()).filter(owner_key=owner.key, request_key=sha256_hex(request.key))
+    match turns.values_list("pk", "request_sha256").first():
+        case None:
+            return None
+        case (turn_id, digest):
+            if digest != sha256_hex(request.text):
+                raise TurnStopped("idempotency_conflict")
+            return JoinedTurn(turn_id)
+
+
 def _conflict(owner: Owner, request: TurnRequest) -> JoinedTurn | None:
     """Say why the message was refused, by value or exception. ``None``: nothing is in its way any more."""
+    if (joined := earlier_turn(owner, request)) is not None:
+        return joined
     turns = ChatTurn.objects.using(chat_database())
-    if request.key is not None:
-        earlier = turns.filter(owner_key=owner.key, request_key=sha256_hex(request.key)).first()
-        if earlier is not None:
-            if earlier.request_sha256 != sha256_hex(request.text):
-                raise TurnStopped("idempotency_conflict")
-            return JoinedTurn(earlier.pk)
     active = turns.filter(active_key=owner.key)
     now = timezone.now()
     match active.values_list("pk", "state").first():

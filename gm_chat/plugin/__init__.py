@@ -29,6 +29,7 @@ Import it in ``ProviderSpec.build`` or inside the tool. ``gm_chat.plugin.hookspe
 ``gm_chat.testing`` holds what a plugin's tests need.
 """
 
+from gm_chat.plugin.charges import Charge, Standing, Tally
 from gm_chat.plugin.context import Actor, ToolContext, Transport, TurnContext, TurnOutcome
 from gm_chat.plugin.decisions import Action, Decision, Verdict
 from gm_chat.plugin.errors import PluginConfigurationError, PluginError, ToolError
@@ -52,6 +53,7 @@ __all__ = [
     "AggregatingSource",
     "AuditSink",
     "CatalogSpec",
+    "Charge",
     "CheckResult",
     "Decision",
     "ManagerSource",
@@ -62,7 +64,9 @@ __all__ = [
     "ProviderSpec",
     "RateLimitStore",
     "RateLimitStoreSpec",
+    "Standing",
     "StreamProtocolSpec",
+    "Tally",
     "ToolContext",
     "ToolDefinition",
     "ToolError",

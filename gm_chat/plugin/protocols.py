@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Visibility,
     )
     from gm_chat.managers.measures import AggregatePage, AggregatePlan
+    from gm_chat.plugin.charges import Charge, Tally
     from gm_chat.plugin.context import Actor
     from gm_chat.plugin.decisions import Action, Decision
 
@@ -93,12 +94,24 @@ class AuditSink(Protocol):
 
 @runtime_checkable
 class RateLimitStore(Protocol):
-    """Counts per key and window. An exception is a denial while the store is the chosen one."""
+    """Counts what actors use, per key and window, for all processes. An exception is a failure of the store.
 
-    async def add(self, key: str, amount: int, *, window_seconds: int, now: float) -> int:
-        """Add ``amount`` (may be negative) to the key's current window and return the new count, atomically."""
+    What follows from one is the setting ``rate_limit["on_failure"]``, never the store's decision. The clock is the
+    store's own; whether windows are fixed or slide is, too, as long as no window of ``window_seconds`` that begins
+    when it does grants more than a limit.
+    """
+
+    async def take(self, charges: Sequence[Charge], *, window_seconds: int) -> Tally:
+        """Take all of the charges or none, atomically for each key.
+
+        Granted if something is left of every budget before it: what is taken last may exceed the limit by all of its
+        amount but one.
+        """
         ...
 
-    async def peek(self, key: str, *, window_seconds: int, now: float) -> int:
-        """Return the count of the key's current window."""
+    async def correct(self, charges: Sequence[Charge], *, window_seconds: int, at: float) -> Tally:
+        """Add to what was taken ``at`` that time, whatever the limits: a charge too low or, negative, too high.
+
+        What has left the window meanwhile, or was lost, is not corrected: nothing falls below zero.
+        """
         ...

@@ -7,6 +7,7 @@ The result of validation is immutable deep down and can be read both ways: ``set
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Annotated, Any, Final, Literal, Self
@@ -27,6 +28,7 @@ from gm_chat.settings.error import ChatConfigurationError, suggestion
 
 __all__ = [
     "REQUIRED_ROLES",
+    "UNIX_SOCKET",
     "AuditSettings",
     "ChatSettings",
     "PlannedSettings",
@@ -39,6 +41,9 @@ __all__ = [
 
 REQUIRED_ROLES: Final = ("planner", "simple_executor", "complex_executor", "synthesizer", "fallback_executor")
 """The roles of planned turns; with explicit profiles, each needs one."""
+
+UNIX_SOCKET: Final = "unix"
+"""Stands in ``rate_limit["trusted_proxies"]`` for a proxy that connects through a socket in the file system."""
 
 IMPLICIT_PROFILE: Final = "default"
 """The profile that planned turns use when ``provider_profiles`` is left out: the chat's own provider."""
@@ -125,6 +130,15 @@ def _url(value: str) -> str:
     return f"/{path}/" if path else "/"
 
 
+def _network(value: str) -> str:
+    if value == UNIX_SOCKET:
+        return value
+    try:
+        return str(ipaddress.ip_network(value, strict=False))
+    except ValueError:
+        raise ValueError('must be an address, a network such as "10.0.0.0/8", or "unix"') from None
+
+
 def _kind(value: object) -> str:
     return "None" if value is None else f"a value of type {type(value).__name__}"
 
@@ -144,6 +158,7 @@ def _refuse_odd_keys(value: Mapping[Any, Any]) -> None:
 Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_names)]
 DottedPath = Annotated[Name, AfterValidator(canonical_path)]
+Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], BeforeValidator(_names)]
 Config = Annotated[Mapping[str, Any], PlainValidator(_config)]
 Configs = Annotated[Mapping[str, Mapping[str, Any]], PlainValidator(_configs)]
 Permission = Annotated[Callable[..., Any] | str | None, PlainValidator(_permission)]
@@ -184,13 +199,22 @@ class Section(BaseModel, Mapping[str, Any]):
 
 
 class RateLimitSettings(Section):
-    """Budgets per actor and window. ``None``, zero and negative values mean "no budget"."""
+    """Budgets per actor and window. ``None``, zero and negative values mean "no budget".
+
+    ``address_requests`` is what all anonymous visitors of an address share: ``None`` is as much as one may use.
+    """
 
     requests: int | None = 60
     window_seconds: PositiveInt = 3600
     tokens: int | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    address_requests: int | None = None
+    output_reservation: PositiveInt = 1024
+    trusted_proxies: Networks = ()
+    store: Name = "cache"
+    cache: Name = "default"
+    on_failure: Literal["deny", "allow"] = "deny"
 
 
 class AuditSettings(Section):

@@ -15,12 +15,14 @@ from gm_chat.engine.events import Error, Event, TextChunk
 from gm_chat.engine.failures import TurnStopped
 from gm_chat.engine.memory_store import MemoryTurnStore
 from gm_chat.engine.ports import ClosedTurn, ConfirmRequest, JoinedTurn, OpenedTurn, ProviderHandle, TurnRequest
+from gm_chat.engine.rate_limit import RateLimiter
 from gm_chat.loops.legacy import legacy_loop
 from gm_chat.plugin.context import Actor, ToolContext, Transport, TurnContext, TurnOutcome
 from gm_chat.plugin.decisions import Action, Decision
 from gm_chat.plugin.specs import ToolSpec
 from gm_chat.providers.base import CallOptions, ToolDefinition
-from gm_chat.settings import ChatSettings
+from gm_chat.settings import ChatSettings, RateLimitSettings
+from gm_chat.testing.memory_counts import MemoryRateLimitStore
 from gm_chat.testing.scripted import Round, ScriptedProvider, ScriptedRequest
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from gm_chat.engine.state import Loop
     from gm_chat.managers.api import ManagerService
+    from gm_chat.plugin.protocols import RateLimitStore
     from gm_chat.providers.base import ChatEvent, Message
 
 __all__ = [
@@ -133,20 +136,28 @@ class MemoryServices:
     """Satisfies :class:`~gm_chat.engine.ports.TurnServices`. The provider is :class:`ScriptedProvider`.
 
     Ids are ``id-1``, ``id-2``, ...; ``denied`` names what no one may do, e.g. ``{"message"}`` or ``{"tool query"}``.
+    Only the settings of a test limit anybody.
     """
 
     tools: Sequence[ToolSpec] = ()
-    settings: ChatSettings = field(default_factory=ChatSettings)
+    settings: ChatSettings = field(default_factory=lambda: ChatSettings(rate_limit=RateLimitSettings(requests=None)))
     store: MemoryStore = field(default_factory=MemoryStore)
     observer: Recorder = field(default_factory=Recorder)
     managers: ManagerService = field(default_factory=_NoManagers)  # type: ignore[assignment]  # for tests without data
     new_id: Callable[[], str] = field(default_factory=lambda: map("id-{}".format, itertools.count(1)).__next__)
     denied: frozenset[str] = frozenset()
     sections: Sequence[str] = ()
+    counts: RateLimitStore = field(default_factory=MemoryRateLimitStore)
+    """Where the budgets of ``settings.rate_limit`` are counted."""
     timeout_seconds: float = 60.0
     stream_timeout_seconds: float = 30.0
     asked: list[str] = field(default_factory=list)
     """The actions that permission was asked for, as ``kind`` or ``kind name``."""
+
+    @property
+    def limiter(self) -> RateLimiter:
+        """Keeps to ``settings.rate_limit``, counting in ``counts``."""
+        return RateLimiter(self.settings.rate_limit, lambda: self.counts)
 
     async def permit(self, action: Action, actor: Actor, context: Mapping[str, Any]) -> Decision:
         """Deny what ``denied`` names."""

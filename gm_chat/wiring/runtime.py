@@ -14,7 +14,9 @@ from gm_chat.audit import AuditPolicy
 from gm_chat.defaults import core_plugins
 from gm_chat.engine import TurnRunner
 from gm_chat.engine.audit import AuditTrail
+from gm_chat.engine.rate_limit import RateLimiter
 from gm_chat.host import PluginHost
+from gm_chat.host.stores import chosen_store
 from gm_chat.loops import legacy_loop
 from gm_chat.managers import registry
 from gm_chat.managers.index import SchemaIndex
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     from gm_chat.engine.ports import ProviderHandle, TurnObserver, TurnStore
     from gm_chat.managers.api import ManagerService
-    from gm_chat.plugin import Action, Actor, Decision, ToolSpec, TurnContext
+    from gm_chat.plugin import Action, Actor, Decision, RateLimitStore, ToolSpec, TurnContext
 
 __all__ = ["Runtime", "get_runtime", "reset_runtime"]
 
@@ -85,6 +87,15 @@ class Runtime:
     def managers(self) -> ManagerService:
         """Reads and writes of application data, as a given actor."""
         return DataService(self.index, self.host.manager_sources, self.settings.allowed_mutations)
+
+    @cached_property
+    def limiter(self) -> RateLimiter:
+        """What keeps actors within the budgets of ``rate_limit``; its store is made when it is first asked."""
+        return RateLimiter(self.settings.rate_limit, lambda: self._rate_limit_store)
+
+    @cached_property
+    def _rate_limit_store(self) -> RateLimitStore:
+        return chosen_store(self.settings.rate_limit.store, self.host).build()
 
     @cached_property
     def observer(self) -> TurnObserver:
@@ -142,7 +153,7 @@ def reset_runtime() -> None:
 def _forget(*, setting: str, **_: Any) -> None:
     if setting == "INSTALLED_APPS":
         registry.reset()
-    if setting in SETTING_NAMES or setting == "CHANNEL_LAYERS":
+    if setting in SETTING_NAMES or setting in {"CACHES", "CHANNEL_LAYERS"}:
         reset_runtime()
 
 

@@ -11,12 +11,22 @@ from testproject.checking import CHAT, PART, EchoPlugin
 from gm_chat import checks
 from gm_chat.managers import registry
 from gm_chat.managers.index import SchemaIndex
+from gm_chat.plugin import RateLimitStoreSpec, hookimpl
 from gm_chat.testing.hosts import make_host
+from gm_chat.testing.memory_counts import MemoryRateLimitStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from django.core.checks import CheckMessage
+
+
+class Stores:
+    """The rate-limit stores that every chat has."""
+
+    @hookimpl
+    def gm_chat_rate_limit_stores(self) -> list[RateLimitStoreSpec]:
+        return [RateLimitStoreSpec(name=name, build=MemoryRateLimitStore) for name in ("cache", "database")]
 
 
 @pytest.fixture
@@ -37,7 +47,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
         plugin: object = None, *, managers: object = (PART,), chat: Mapping[str, Any] = CHAT, **plugins: object
     ) -> dict[str, CheckMessage]:
         class Runtime:
-            host = make_host({"echo": plugin or EchoPlugin(), **plugins}, strict=False)
+            host = make_host({"echo": plugin or EchoPlugin(), "stores": Stores(), **plugins}, strict=False)
 
             @property
             def index(self) -> SchemaIndex:

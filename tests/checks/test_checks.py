@@ -69,7 +69,7 @@ class TestSettings:
             found = run()
         assert "['max_rounds']" in found["W002"].msg
 
-    @pytest.mark.parametrize(("name", "value"), [("rate_limit", {"requests": 5}), ("planned", {"enabled": True})])
+    @pytest.mark.parametrize(("name", "value"), [("planned", {"enabled": True})])
     def test_what_has_no_effect_yet_is_named(self, run: Run, name: str, value: Any) -> None:
         assert repr(name) in run(chat={**CHAT, name: value})["W011"].msg
         assert "W011" not in run(chat={**CHAT, name: {}})

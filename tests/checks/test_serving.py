@@ -14,13 +14,13 @@ from channels.security.websocket import AllowedHostsOriginValidator
 from django.apps import apps
 from django.conf import settings
 from django.core.asgi import get_asgi_application
-from django.core.cache.backends.base import BaseCache
 from django.core.checks import run_checks
 from django.http import HttpResponse, StreamingHttpResponse
 from django.test import override_settings
 from django.urls import path, re_path
 from django.utils.text import compress_sequence
 from testproject.checking import CHAT
+from testproject.planting import plant
 
 from gm_chat.asgi import websocket_application
 from gm_chat.checks import serving
@@ -137,13 +137,6 @@ class TestCompression:
             assert run() == {}
 
 
-def plant(monkeypatch: pytest.MonkeyPatch, **content: object) -> None:
-    """Make ``planted`` a module with this content."""
-    module = ModuleType("planted")
-    module.__dict__.update(content)
-    monkeypatch.setitem(sys.modules, "planted", module)
-
-
 async def somebody_elses(scope: Any, receive: Any, send: Any) -> None:
     """An ASGI application that cannot be looked into."""
 
@@ -215,47 +208,6 @@ class TestWebSocket:
             assert run() == {}
 
 
-class Uncounted(BaseCache):
-    """A cache that leaves counting to the base class."""
-
-    def __init__(self, location: str, params: dict[str, Any]) -> None:
-        super().__init__(params)
-
-
-DJANGO_CACHES = "django.core.cache.backends"
-
-
-class TestCache:
-    @pytest.mark.parametrize(
-        ("backend", "at_once", "deployed"),
-        [
-            (f"{DJANGO_CACHES}.dummy.DummyCache", "keeps nothing", ""),
-            (f"{DJANGO_CACHES}.locmem.LocMemCache", "", "counts for one process only"),
-            (f"{DJANGO_CACHES}.filebased.FileBasedCache", "", "reads, then writes"),
-            (f"{DJANGO_CACHES}.db.DatabaseCache", "", "reads, then writes"),
-            ("planted.Uncounted", "", "reads, then writes"),
-            ("planted.NoCache", "", ""),
-        ],
-    )
-    def test_one_that_cannot_count_for_all_is_named(
-        self, run: Run, monkeypatch: pytest.MonkeyPatch, backend: str, at_once: str, deployed: str
-    ) -> None:
-        plant(monkeypatch, Uncounted=Uncounted)
-        caches = {"default": {"BACKEND": backend, "LOCATION": "somewhere"}}
-        with override_settings(ALLOWED_HOSTS=["shop.example"], CACHES=caches):
-            found = run(), run.deployed()
-        for findings, text in zip(found, (at_once, deployed), strict=True):
-            assert list(findings) == ["W008"] * bool(text)
-            assert not text or text in findings["W008"].msg
-
-    def test_without_a_budget_none_is_needed(self, run: Run) -> None:
-        chat = {**CHAT, "rate_limit": {"requests": 0, "tokens": None, "input_tokens": -1}}
-        caches = {"default": {"BACKEND": f"{DJANGO_CACHES}.dummy.DummyCache"}}
-        with override_settings(ALLOWED_HOSTS=["shop.example"], CACHES=caches):
-            assert (run(chat=chat), run.deployed(chat)) == ({}, {})
-            assert list(run(chat={**CHAT, "rate_limit": {"requests": 0, "tokens": 5}})) == ["W008", "W011"]
-
-
 class TestDeployment:
     @pytest.mark.parametrize(
         ("hosts", "origins", "warned"),
@@ -286,4 +238,4 @@ class TestDeployment:
         assert other == []
 
 
-REDIS = {"default": {"BACKEND": f"{DJANGO_CACHES}.redis.RedisCache", "LOCATION": "redis://127.0.0.1:1"}}
+REDIS = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": "redis://127.0.0.1:1"}}

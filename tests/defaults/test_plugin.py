@@ -9,6 +9,7 @@ from gm_chat.defaults import CORE_PLUGIN, core_plugins
 from gm_chat.defaults.cache_store import CacheRateLimitStore
 from gm_chat.defaults.login_check import LoginCheck
 from gm_chat.host import PluginHost
+from gm_chat.host.stores import GuardedStore
 from gm_chat.plugin import Action, Actor, Verdict
 from gm_chat.settings import ChatSettings, build_settings
 from gm_chat.settings.sources import Source
@@ -46,7 +47,9 @@ def test_what_the_core_brings() -> None:
         "aggregate",
     ]
     assert isinstance(core.permission_checks[0], LoginCheck)
-    assert isinstance(core.rate_limit_stores["cache"].build(), CacheRateLimitStore)
+    store = core.rate_limit_stores["cache"].build()
+    assert isinstance(store, GuardedStore)
+    assert isinstance(store.store, CacheRateLimitStore)
     assert [source.name for source in core.manager_sources] == ["django"]
     assert core.audit_sinks == ()
     assert core.catalogs == ()

@@ -188,6 +188,7 @@ async def test_a_summary_goes_over_to_it_and_the_turn_with_it() -> None:
         provider=await services.provider_for(context),
         tools=Toolbox((), services=services, context=context),
         transcript=Transcript((), provider="first"),
+        allowance=services.limiter.resume(context.actor),
         limits=TurnLimits(rounds=13, failed_rounds=3, mutations=8),
     )
     with ScriptedProvider.playing([ProviderOverloadedError("503")], ["They said hi."]):

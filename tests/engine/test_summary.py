@@ -162,6 +162,7 @@ async def turn(services: MemoryServices | None = None, *, rounds: int = 13) -> T
         provider=await services.provider_for(context),
         tools=Toolbox((), services=services, context=context),
         transcript=Transcript((), provider="scripted"),
+        allowance=services.limiter.resume(context.actor),
         limits=TurnLimits(rounds=rounds, failed_rounds=3, mutations=8),
     )
 

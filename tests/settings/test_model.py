@@ -72,6 +72,12 @@ def test_the_defaults_are_the_specification_s() -> None:
             "tokens": None,
             "input_tokens": None,
             "output_tokens": None,
+            "address_requests": None,
+            "output_reservation": 1024,
+            "trusted_proxies": [],
+            "store": "cache",
+            "cache": "default",
+            "on_failure": "deny",
         },
         "audit": {
             "enabled": False,

@@ -48,13 +48,8 @@ def test_the_environment_merges_into_the_winner() -> None:
         {"rate_limit": {"requests": 1, "tokens": 9}, "provider_config": {"a": {"b": 1, "c": 2}}},
         {"rate_limit": {"requests": 2}, "provider_config": {"a": {"b": 3}}},
     )
-    assert settings.rate_limit == {
-        "requests": 2,
-        "tokens": 9,
-        "input_tokens": None,
-        "output_tokens": None,
-        "window_seconds": 3600,
-    }
+    assert (settings.rate_limit.requests, settings.rate_limit.tokens) == (2, 9)
+    assert settings.rate_limit.input_tokens is None
     assert settings.provider_config == {"a": {"b": 3, "c": 2}}
 
 
@@ -109,7 +104,7 @@ def test_a_vendor_s_own_key_called_provider_is_nothing_special() -> None:
             {"provider_profiles": {"p": {"trustgroup": "x"}}},
             '["provider_profiles"]["p"]["trustgroup"] is not a chat setting. Did you mean \'trust_group\'?',
         ),
-        ({"rate_limit": {"zzz": 1}}, "Known: input_tokens, output_tokens, requests, tokens, window_seconds."),
+        ({"rate_limit": {"zzz": 1}}, "Known: address_requests, cache, input_tokens, on_failure, "),
     ],
 )
 def test_unknown_names_are_refused_at_every_level(values: Any, message: str) -> None:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from django.urls import path
@@ -28,6 +28,7 @@ from gm_chat.plugin import (
 )
 from gm_chat.testing import ScriptedProvider
 from gm_chat.testing import hook_contracts as contracts
+from gm_chat.testing.memory_counts import MemoryRateLimitStore
 
 ANONYMOUS = Actor()
 CLOSED: Mapping[str, Any] = {"type": "object", "properties": {"city": {}}, "additionalProperties": False}
@@ -39,18 +40,6 @@ def module(**hooks: Any) -> ModuleType:
     for name, value in hooks.items():
         setattr(made, name, hookimpl(value) if name.startswith("gm_chat_") else value)
     return made
-
-
-class Store:
-    counts: ClassVar[dict[Any, int]] = {}
-
-    async def add(self, key: str, amount: int, *, window_seconds: int, now: float) -> int:
-        place = (key, now // window_seconds)
-        self.counts[place] = self.counts.get(place, 0) + amount
-        return self.counts[place]
-
-    async def peek(self, key: str, *, window_seconds: int, now: float) -> int:
-        return self.counts.get((key, now // window_seconds), 0)
 
 
 class Sink:
@@ -115,7 +104,7 @@ class TestAuditSinks(contracts.AuditSinksContract):
 
 
 class TestRateLimitStores(contracts.RateLimitStoresContract):
-    plugin = module(gm_chat_rate_limit_stores=lambda: [RateLimitStoreSpec(name="s", build=Store)])
+    plugin = module(gm_chat_rate_limit_stores=lambda: [RateLimitStoreSpec(name="s", build=MemoryRateLimitStore)])
 
 
 class TestStreamProtocols(contracts.StreamProtocolsContract):
@@ -185,14 +174,15 @@ class Rude(Sink):
         event["event_type"] = "mine"  # type: ignore[index]  # wrong on purpose
 
 
-class Racy(Store):
-    async def add(self, key: str, amount: int, *, window_seconds: int, now: float) -> int:
+class Racy(MemoryRateLimitStore):
+    async def take(self, charges: Any, *, window_seconds: int) -> Any:
         import asyncio
 
-        before = await self.peek(key, window_seconds=window_seconds, now=now)
+        before = dict(self.used)
+        tally = await super().take(charges, window_seconds=window_seconds)
+        self.used.update(before)
         await asyncio.sleep(0)
-        self.counts[(key, now // window_seconds)] = before + amount
-        return before + amount
+        return tally
 
 
 Wrong = tuple[type[contracts.HookContract], str, Callable[..., Any], str]
@@ -229,7 +219,7 @@ WRONG: list[Wrong] = [
         contracts.RateLimitStoresContract,
         "gm_chat_rate_limit_stores",
         lambda: [RateLimitStoreSpec(name="s", build=Racy)],
-        "test_it_loses_no_increment_in_one_process",
+        "test_it_grants_no_more_when_all_come_at_once",
     ),
     (
         contracts.StreamProtocolsContract,

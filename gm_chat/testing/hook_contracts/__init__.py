@@ -26,12 +26,12 @@ from gm_chat.testing.hook_contracts.registration import (
     ManagerSourcesContract,
     PermissionChecksContract,
     ProvidersContract,
-    RateLimitStoresContract,
     StreamProtocolsContract,
     SystemChecksContract,
     ToolsContract,
     UrlsContract,
 )
+from gm_chat.testing.hook_contracts.stores import RateLimitStoresContract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +16,6 @@ from gm_chat.plugin import (
     Actor,
     AuditSink,
     Decision,
-    RateLimitStore,
     Verdict,
 )
 from gm_chat.testing.hook_contracts.base import HookContract
@@ -29,7 +27,6 @@ __all__ = [
     "ManagerSourcesContract",
     "PermissionChecksContract",
     "ProvidersContract",
-    "RateLimitStoresContract",
     "StreamProtocolsContract",
     "SystemChecksContract",
     "ToolsContract",
@@ -158,46 +155,6 @@ class AuditSinksContract(HookContract):
             self.run(sink, events)
             self.run(sink, events)
             assert events == list(self.events)
-
-
-class RateLimitStoresContract(HookContract):
-    """``gm_chat_rate_limit_stores``."""
-
-    hooks = ("gm_chat_rate_limit_stores",)
-
-    def stores(self) -> list[RateLimitStore]:
-        """One of each."""
-        stores = [spec.build() for spec in self.host().rate_limit_stores.values()]
-        assert stores
-        return stores
-
-    def test_it_counts_per_key_and_window(self) -> None:
-        """Adding, giving back, and a window that ends."""
-
-        async def count(store: RateLimitStore) -> None:
-            key, now = f"contract:{time.time_ns()}", 1_000_000.0 + time.time()
-            window = {"window_seconds": 60}
-            assert await store.peek(key, now=now, **window) == 0
-            assert await store.add(key, 2, now=now, **window) == 2
-            assert await store.add(key, 3, now=now, **window) == 5
-            assert await store.add(key, -4, now=now, **window) == 1
-            assert await store.peek(key, now=now, **window) == 1
-            assert await store.peek(key + "x", now=now, **window) == 0
-            assert await store.add(key, 1, now=now + 120, **window) == 1
-
-        for store in self.stores():
-            asyncio.run(count(store))
-
-    def test_it_loses_no_increment_in_one_process(self) -> None:
-        """Forty additions at once give forty different counts."""
-
-        async def race(store: RateLimitStore) -> None:
-            key, now = f"race:{time.time_ns()}", time.time()
-            counts = await asyncio.gather(*(store.add(key, 1, window_seconds=600, now=now) for _ in range(40)))
-            assert sorted(counts) == list(range(1, 41))
-
-        for store in self.stores():
-            asyncio.run(race(store))
 
 
 class StreamProtocolsContract(HookContract):
