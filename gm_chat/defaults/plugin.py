@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.defaults.audit_logger import LoggerSink
@@ -10,10 +9,13 @@ from gm_chat.defaults.cache_store import CacheRateLimitStore
 from gm_chat.defaults.database_store import DatabaseRateLimitStore
 from gm_chat.defaults.login_check import LoginCheck
 from gm_chat.defaults.permission_setting import PermissionSetting
+from gm_chat.planned.catalog import read_catalog
 from gm_chat.plugin import CatalogSpec, RateLimitStoreSpec, hookimpl
 from gm_chat.settings import import_callable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from gm_chat.plugin import AuditSink, ManagerSource, PermissionCheck, ToolSpec
 
 __all__ = ["CORE_PLUGIN", "CorePlugin", "core_plugins"]
@@ -77,11 +79,4 @@ class CorePlugin:
         """Offer the setting ``planned.catalog``, if there is one."""
         catalog = self._settings["planned"]["catalog"]
         if catalog is not None:
-            yield CatalogSpec(name="settings", load=lambda: _load_catalog(catalog))
-
-
-def _load_catalog(catalog: Any) -> Mapping[str, Mapping[str, Any]]:
-    loaded = catalog if isinstance(catalog, Mapping) else import_callable(catalog, setting="planned.catalog")()
-    if not isinstance(loaded, Mapping):
-        raise TypeError(f"planned.catalog gave a {type(loaded).__name__}; it must give a mapping of manager names")
-    return loaded
+            yield CatalogSpec(name="settings", load=lambda: read_catalog(catalog))

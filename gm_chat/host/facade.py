@@ -51,7 +51,8 @@ class PluginHost:
     """All plugins, loaded once; immutable, safe to share between threads and event loops.
 
     Names choose among ``providers``, ``rate_limit_stores`` and ``stream_protocols``; ``urls`` holds each plugin's
-    URL patterns by the plugin's name; everything else is in call order: the core's first, then by plugin name.
+    URL patterns by the plugin's name, ``catalog_origins`` each catalog's plugin by the catalog's name; everything else
+    is in call order: the core's first, then by plugin name.
     Per-turn methods are synchronous and may block as long as a plugin does: call them off the event loop.
     """
 
@@ -61,6 +62,7 @@ class PluginHost:
     tools: tuple[ToolSpec, ...]
     manager_sources: tuple[ManagerSource, ...]
     catalogs: tuple[CatalogSpec, ...]
+    catalog_origins: Mapping[str, Origin]
     permission_checks: tuple[PermissionCheck, ...]
     audit_sinks: tuple[AuditSink, ...]
     rate_limit_stores: Mapping[str, RateLimitStoreSpec]
@@ -225,6 +227,7 @@ def _offers(collected: Mapping[str, reg.Collected[Any]]) -> dict[str, Any]:
     return {
         **{name: MappingProxyType(collected[item.hook].by_name()) for name, item in by_name.items()},
         **{name: collected[item.hook].values for name, item in in_order.items()},
+        "catalog_origins": MappingProxyType({spec.name: origin for origin, spec in collected[reg.CATALOGS.hook].items}),
         "urls": MappingProxyType(urls),
     }
 

@@ -138,6 +138,8 @@ def _called(source: object) -> object:
         raise CatalogError("it is an async function; write a plain def")
     try:
         return function()
+    except (CatalogError, ChatConfigurationError):
+        raise
     except (Exception, SystemExit) as error:  # a project's function may raise anything
         raise CatalogError(f"it raised {type(error).__name__}: {error}") from error
 

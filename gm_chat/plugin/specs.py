@@ -71,10 +71,14 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogSpec:
-    """Ranking metadata: ``load()`` returns ``{manager name: entry}``; entries of hidden managers are ignored."""
+    """People's words for managers: ``load()`` returns ``{manager name: entry}``.
+
+    An entry is a mapping of ``domain``, ``aliases``, ``use_when`` and ``distinguish_from``. ``load()`` runs once, when
+    the managers are first needed, and may use the ORM. Entries of managers that are not exposed have no effect.
+    """
 
     name: str
-    load: Callable[[], Mapping[str, Mapping[str, Any]]]
+    load: Callable[[], Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

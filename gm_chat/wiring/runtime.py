@@ -26,6 +26,7 @@ from gm_chat.persistence.threads import run_db
 from gm_chat.settings import SETTING_NAMES, ChatSettings, get_chat_settings, plain
 from gm_chat.tools.direct import direct_tools
 from gm_chat.wiring.builds import Builds
+from gm_chat.wiring.catalogs import Catalogs, load_catalogs
 from gm_chat.wiring.channel_bus import channel_bus
 from gm_chat.wiring.observer import Observer
 from gm_chat.wiring.provider import build_provider
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gm_chat.engine.ports import ProviderHandle, TurnObserver, TurnStore
-    from gm_chat.managers.api import ManagerService
+    from gm_chat.managers.api import ManagerInfo, ManagerService
     from gm_chat.plugin import Action, Actor, Decision, RateLimitStore, ToolSpec, TurnContext
 
 __all__ = ["Runtime", "get_runtime", "reset_runtime"]
@@ -79,9 +80,20 @@ class Runtime:
         return cls(settings, host, DjangoTurnStore(summarize_after=settings.summarize_after))
 
     @cached_property
+    def described(self) -> tuple[ManagerInfo, ...]:
+        """What every source says of its managers. Raises what a source's ``describe()`` raises."""
+        return tuple(info for source in self.host.manager_sources for info in source.describe())
+
+    @cached_property
+    def catalogs(self) -> Catalogs:
+        """People's words for the exposed managers. Raises ``ChatConfigurationError`` for the setting's catalog."""
+        known = {info.name: info for info in self.described if info.exposed}
+        return load_catalogs([(self.host.catalog_origins[spec.name], spec) for spec in self.host.catalogs], known)
+
+    @cached_property
     def index(self) -> SchemaIndex:
-        """Every manager of every source. Raises what a source's ``describe()`` raises."""
-        return SchemaIndex.build(info for source in self.host.manager_sources for info in source.describe())
+        """Every manager of every source, with the catalogs' words. Raises what :attr:`catalogs` raises."""
+        return SchemaIndex.build(self.described, self.catalogs.catalog)
 
     @cached_property
     def managers(self) -> ManagerService:

@@ -10,6 +10,7 @@ from gm_chat.defaults.cache_store import CacheRateLimitStore
 from gm_chat.defaults.login_check import LoginCheck
 from gm_chat.host import PluginHost
 from gm_chat.host.stores import GuardedStore
+from gm_chat.planned.catalog import CatalogError
 from gm_chat.plugin import Action, Actor, Verdict
 from gm_chat.settings import ChatSettings, build_settings
 from gm_chat.settings.sources import Source
@@ -84,7 +85,7 @@ def test_the_catalog_setting_becomes_a_catalog(catalog: Any) -> None:
 
 def test_a_catalog_that_is_no_mapping_says_so() -> None:
     [spec] = host(planned={"catalog": lambda: ["PartManager"]}).catalogs
-    with pytest.raises(TypeError, match=r"planned.catalog gave a list"):
+    with pytest.raises(CatalogError, match="it gave a list; it must give a mapping"):
         spec.load()
 
 
