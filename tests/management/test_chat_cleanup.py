@@ -80,3 +80,12 @@ def test_it_ends_what_waited_too_long_as_a_turn_would(executed: list[Any]) -> No
 def test_a_batch_has_at_least_one_row() -> None:
     with pytest.raises(CommandError, match="at least 1, not 0"):
         cleanup("--batch-size", "0")
+
+
+def test_a_name_of_its_own() -> None:
+    """Another app may have a ``chat_cleanup`` too, and the first in ``INSTALLED_APPS`` has the name."""
+    out = StringIO()
+    with inline_database():
+        call_command("gm_chat_cleanup", "--dry-run", stdout=out)
+    assert out.getvalue() == cleanup("--dry-run")
+    assert out.getvalue()
