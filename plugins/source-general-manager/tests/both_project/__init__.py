@@ -1,0 +1,1 @@
+"""A GeneralManager project in which GeneralManager's own chat is on, and ours beside it."""
