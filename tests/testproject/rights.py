@@ -69,8 +69,8 @@ def desk_of(number: int) -> Desk:
 def _random_desk(seed: int, known: Mapping[str, Binding]) -> Desk:
     random_ = random.Random(seed)  # noqa: S311 - reproducible
     user = get_user_model().objects.create_user(f"somebody {seed}")
-    views = Permission.objects.filter(codename__startswith="view_", content_type__app_label="shop").order_by("codename")
-    user.user_permissions.set([view for view in views if random_.random() < 0.85])
+    rights = Permission.objects.filter(content_type__app_label="shop").order_by("codename")
+    user.user_permissions.set([right for right in rights if random_.random() < 0.85])
     return Desk({name: _narrowed(known[name], random_) for name in sorted(known)}, actor_of(user))
 
 
