@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from django.apps import apps
 from django.core import checks
 
+from gm_chat.checks.catalogs import catalog_findings
 from gm_chat.checks.limits import limit_deployment_findings, limit_findings
 from gm_chat.checks.serving import deployment_findings, serving_findings
 from gm_chat.host.problems import Failed, attempt
 from gm_chat.host.providers import EXTRAS
 from gm_chat.host.providers import resolve as resolve_provider
 from gm_chat.managers import registry
+from gm_chat.managers.index import SchemaIndex
 from gm_chat.managers.schema import build_schema
 from gm_chat.providers.base import CheckWarning
 from gm_chat.settings import (
@@ -34,10 +36,10 @@ from gm_chat.wiring import get_runtime
 from gm_chat.wiring.provider import call_limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from gm_chat.host import PluginHost
-    from gm_chat.managers.index import SchemaIndex
+    from gm_chat.host.problems import Problem
     from gm_chat.settings import ChatSettings
 
 __all__ = ["check_chat", "check_deployment"]
@@ -77,14 +79,16 @@ def check_deployment() -> list[checks.CheckMessage]:
 
 
 def _enabled_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
-    index = attempt(lambda: get_runtime().index)
+    index = attempt(lambda: SchemaIndex.build(get_runtime().described))  # whatever is wrong with the catalogs
     host = attempt(lambda: get_runtime().host)
     if isinstance(host, Failed):
         yield checks.Error(f"The chat cannot be built: {host}", id="gm_chat.E001")
         return
+    catalogs = attempt(lambda: get_runtime().catalogs)
     yield from _schema(settings, index)
+    yield from catalog_findings(catalogs)
     yield from _providers(settings, host)
-    yield from _plugins(host)
+    yield from _plugins(host, () if isinstance(catalogs, Failed) else catalogs.problems)
     yield from _tools(settings, host)
     yield from serving_findings(settings)
     yield from limit_findings(settings, host)
@@ -242,8 +246,8 @@ def _tools(settings: ChatSettings, host: PluginHost) -> Iterator[checks.CheckMes
             )
 
 
-def _plugins(host: PluginHost) -> Iterator[checks.CheckMessage]:
-    for problem in host.problems:
+def _plugins(host: PluginHost, of_catalogs: Iterable[Problem]) -> Iterator[checks.CheckMessage]:
+    for problem in (*host.problems, *of_catalogs):
         code = "E010" if problem.severity == "error" else "W010"
         text = str(replace(problem, hint=None))
         yield checks.CheckMessage(_SEVERITY[problem.severity], text, hint=problem.hint, id=f"gm_chat.{code}")

@@ -10,10 +10,10 @@ from testproject.checking import CHAT, PART, EchoPlugin
 
 from gm_chat import checks
 from gm_chat.managers import registry
-from gm_chat.managers.index import SchemaIndex
 from gm_chat.plugin import RateLimitStoreSpec, hookimpl
 from gm_chat.testing.hosts import make_host
 from gm_chat.testing.memory_counts import MemoryRateLimitStore
+from gm_chat.wiring.catalogs import Catalogs, load_catalogs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,10 +50,15 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
             host = make_host({"echo": plugin or EchoPlugin(), "stores": Stores(), **plugins}, strict=False)
 
             @property
-            def index(self) -> SchemaIndex:
+            def described(self) -> Any:
                 if isinstance(managers, Exception):
                     raise managers
-                return SchemaIndex.build(managers)  # type: ignore[arg-type]  # else it holds descriptions
+                return managers
+
+            @property
+            def catalogs(self) -> Catalogs:
+                specs = [(self.host.catalog_origins[spec.name], spec) for spec in self.host.catalogs]
+                return load_catalogs(specs, {info.name: info for info in self.described})
 
         monkeypatch.setattr(checks, "get_runtime", Runtime)
         with override_settings(GM_CHAT=dict(chat)):
