@@ -45,12 +45,14 @@ async def lifespan(
 ) -> None:
     """Build the chat before the first request, and let running turns end, or record them as cancelled, at the end."""
     del scope
-    from gm_chat.wiring import get_runtime  # imported here: by now Django is set up
+    from gm_chat.persistence.threads import run_db  # imported here, as the next: by now Django is set up
+    from gm_chat.wiring import get_runtime
 
     await receive()
     runtime = None
     try:
         runtime = await asyncio.to_thread(get_runtime)
+        await run_db(getattr, runtime, "managers")  # sources and catalogs may read whatever they like
     except Exception:
         logger.exception("the chat cannot be built; other pages are served")
     await send({"type": "lifespan.startup.complete"})

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from channels.routing import URLRouter
+from django.db import connection
 from testproject.socket_client import connected
 
 import gm_chat.asgi
@@ -67,6 +68,24 @@ class TestReadyMade:
                 gate.set()
                 assert await asyncio.wait_for(outbox.get(), 5) == {"type": "lifespan.shutdown.complete"}
             assert script.open_streams == 0
+        await life
+
+    async def test_managers_and_catalogs_are_there_before_the_first_request(self, settings: Any) -> None:
+        read: list[str] = []
+
+        def catalog() -> dict[str, Any]:
+            asyncio.run(asyncio.sleep(0))  # an error on a thread that runs an event loop
+            read.append(connection.vendor)
+            return {}
+
+        settings.GM_CHAT = {**settings.GM_CHAT, "planned": {"catalog": catalog}}
+        inbox: asyncio.Queue[Any] = asyncio.Queue()
+        outbox: asyncio.Queue[Any] = asyncio.Queue()
+        life = asyncio.create_task(gm_chat.asgi.lifespan({"type": "lifespan"}, inbox.get, outbox.put))
+        for step in ("startup", "shutdown"):
+            await inbox.put({"type": f"lifespan.{step}"})
+            assert await outbox.get() == {"type": f"lifespan.{step}.complete"}
+            assert len(read) == 1
         await life
 
     async def test_a_chat_that_cannot_be_built_does_not_keep_the_server_from_starting(
