@@ -62,9 +62,10 @@ def gm_chat_manager_sources(options: Any) -> Iterable[ManagerSource]:
 
 @hookspec
 def gm_chat_catalogs(options: Any) -> Iterable[CatalogSpec]:
-    """Offer ranking metadata (aliases, domains) for managers. Since contract 1. An exception is a warning.
+    """Offer people's words for managers. Since contract 1. An exception is a warning, also one from ``load()``.
 
-    A catalog can never make a hidden manager visible.
+    A catalog can never make a hidden manager visible. Of several entries for a manager the setting's is used, else the
+    first plugin's.
     """
     raise AssertionError("a hook specification is never called")
 

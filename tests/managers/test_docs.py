@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +16,8 @@ from testproject.shop import models
 from gm_chat.managers import DeclarationError, ModelManager, registry
 from gm_chat.managers.declare import exposed_in
 from gm_chat.managers.describe import describe
+from gm_chat.managers.index import SchemaIndex
+from gm_chat.planned.catalog import ManagerCatalogEntry, load_manager_catalog
 
 PAGE = (Path(__file__).parents[2] / "docs" / "managers.md").read_text(encoding="utf-8")
 BLOCKS: list[str] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -80,13 +83,26 @@ def test_the_mistake_gives_the_error_on_the_page() -> None:
         describe(run(block("numbr")))
 
 
+def test_the_catalog() -> None:
+    """Every key that an entry has is in the table, and the words find what they should."""
+    module: dict[str, Any] = {}
+    exec(compile(block("def catalog"), "docs/managers.md", "exec"), module)  # noqa: S102 - it is our own page
+    loaded = load_manager_catalog(module["catalog"], registry.bindings())
+    assert set(loaded.entries) == {"PartManager", "MaterialManager"}
+    assert all(f"| `{item.name}` |" in PAGE for item in fields(ManagerCatalogEntry))
+    index = SchemaIndex.build((binding.info for binding in registry.bindings().values()), loaded)
+    everything = dict.fromkeys(index.managers)
+    assert index.search.rank("alloys", everything)[0] == "MaterialManager"
+    assert index.search.rank("spare partz", everything)[0] == "PartManager"
+
+
 def test_looking_at_the_result() -> None:
     run(block("LabelManager"))
     registry.reset()
 
 
 def test_every_block_is_tested() -> None:
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 6
 
 
 def test_the_table_names_every_attribute() -> None:
