@@ -95,13 +95,14 @@ def test_who_sees_them(users: dict[str, Any]) -> None:
     assert desk(users["plain"]).view().get("Forecast") is not None
 
 
-def test_no_aggregates(users: dict[str, Any]) -> None:
+def test_aggregates(users: dict[str, Any]) -> None:
     source, actor = gm_source(), actor_of(users["staff"])
-    plan = build_aggregate(
-        {"manager": "Forecast", "measures": {"n": "count()"}}, Desk(source, actor).view(), max_results=9
-    )
-    with pytest.raises(ToolError, match="query its rows instead"):
-        run(source.aggregate(plan, actor, deadline=None))
+    asked = {"manager": "Forecast", "group_by": ["year"], "measures": {"n": "count()", "total": "sum(total_cost)"}}
+    plan = build_aggregate(asked, Desk(source, actor).view(), max_results=9)
+    prices = sum(float(price or 0) for price in models.Part.objects.values_list("price", flat=True))
+    rows = run(source.aggregate(plan, actor, deadline=None)).data
+    assert [(row["year"], row["n"]) for row in rows] == [(2025, 60), (2026, 60)]
+    assert [row["total"] for row in rows] == pytest.approx([prices, 2 * prices])
 
 
 def test_a_bound(users: dict[str, Any]) -> None:

@@ -10,7 +10,9 @@ from desks import Desk, actor_of, run
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from general_manager.measurement import Measurement
-from gm_chat_source_general_manager.rights import Gate
+from general_manager.permission import AdditiveManagerPermission
+from general_manager.permission.base_permission import ReadPermissionPlan
+from gm_chat_source_general_manager.rights import Gate, _satisfying
 from gm_project.shop_managers import managers
 from testproject.shop import models
 
@@ -242,3 +244,41 @@ def test_rights_are_told_apart(users: dict[str, Any]) -> None:
     source = gm_source()
     prints = {run(source.visibility(actor)).fingerprint for actor in (*map(actor_of, users.values()), Actor())}
     assert len(prints) == 3
+
+
+def test_a_broken_permission_hides_its_manager_alone(
+    users: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(
+        managers.Tag, "Permission", type("P", (AdditiveManagerPermission,), {"__read__": ["noSuchRule"]})
+    )
+    view = desk(users["plain"]).view()
+    assert view.get("Tag") is None
+    assert "tags" not in {item.name for item in view.get("Part").relations}  # type: ignore[union-attr]
+    assert "the read permission of Tag failed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("constraints", "expected"),
+    [
+        ([{"filter": {"id__in": []}}], set()),
+        ([{"filter": {"rating": 3}}, {"filter": {"id__in": []}}], {3}),
+        ([{"filter": {"rating": 3}}, {"filter": {"rating": 5}, "exclude": {"name": "nobody"}}], {3, 5}),
+        ([{"filter": {"parts__number__startswith": "P"}}, {"exclude": {"rating": 1}}], None),
+    ],
+)
+def test_constraints_are_alternatives(users: dict[str, Any], constraints: list[Any], expected: set[int] | None) -> None:
+    model = managers.Supplier.Interface._model
+    rows = _satisfying(model.objects.all(), constraints)
+    if expected is None:
+        expected = set(model.objects.exclude(rating=1).values_list("rating", flat=True))
+        expected |= set(model.objects.filter(parts__number__startswith="P").values_list("rating", flat=True))
+        assert rows.count() == len(set(rows))
+    assert {row.rating for row in rows} == expected
+
+
+def test_a_plan_that_says_nothing_lets_nobody_in(users: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate.of(managers.Supplier, {"name": "name"})
+    monkeypatch.setattr(Gate, "plan", lambda self, user: ReadPermissionPlan([], requires_instance_check=False))
+    rows = gate.rows(managers.Supplier.Interface._model.objects.all(), users["plain"], 100)
+    assert {row.rating for row in rows} == {None, 2, 3, 5}

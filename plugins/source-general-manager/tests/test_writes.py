@@ -11,6 +11,7 @@ import pytest
 from asking import desk, fill
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from general_manager.api import PublicGraphQLError
 from gm_project.shop_managers import managers
 from gm_project.shop_managers import models as ours
 from testproject.shop import models
@@ -174,3 +175,12 @@ def test_which_there_are(users: dict[str, Any]) -> None:
     assert (inputs["area"].required, inputs["area"].nullable) == (False, True)
     assert "2.5 m**2" in inputs["area"].description
     assert "area_value" not in inputs
+
+
+def test_what_the_project_says_to_clients(users: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(cls: Any, **values: Any) -> None:
+        raise PublicGraphQLError("There is no room for another site.", code="FULL")
+
+    monkeypatch.setattr(managers.Site, "create", classmethod(full))
+    error = refused(desk(users["staff"]), "createSite", name="x")
+    assert (error.code, error.message) == ("validation_failed", "There is no room for another site.")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from general_manager import GraphQL
+from gm_chat_source_graphql.aggregate import run_aggregate
 from gm_chat_source_graphql.context import ChatRequest
 from gm_chat_source_graphql.deadline import watched
 from gm_chat_source_graphql.describe import Binding, Relation, is_bare_key, members_of
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from graphql import GraphQLObjectType, GraphQLSchema
 
     from gm_chat.managers.api import FieldType, QueryPage, QueryPlan
+    from gm_chat.managers.measures import AggregatePage, AggregatePlan
     from gm_chat.plugin import Actor
     from gm_chat_source_general_manager.describe import ModelManagers
     from gm_chat_source_general_manager.options import Options
@@ -112,13 +114,21 @@ class Calculated:
 
     def execute(self, plan: QueryPlan, actor: Actor, deadline: float | None) -> QueryPage:
         """Run a plan whose manager is one of :attr:`infos`. Blocking."""
+        with watched(deadline):
+            return run_plan(plan, self._reader(actor))
+
+    def aggregate(self, plan: AggregatePlan, actor: Actor, deadline: float | None) -> AggregatePage:
+        """Run a computation over one of :attr:`infos`. Blocking."""
+        with watched(deadline):
+            return run_aggregate(plan, self._reader(actor))
+
+    def _reader(self, actor: Actor) -> Reader:
         if self.schema is None:
-            raise LookupError(f"{plan.manager} has no schema")
+            raise LookupError("the project has no GraphQL schema")
         request = ChatRequest()
         request.method = "POST"
         request.user = user_of(actor)
-        with watched(deadline):
-            return run_plan(plan, Reader(self.schema, self.bindings, request, self.limit, _PAGE))
+        return Reader(self.schema, self.bindings, request, self.limit, _PAGE)
 
 
 def _lists(exposed: Mapping[str, Any], schema: GraphQLSchema) -> Iterator[tuple[str, tuple[str, ListShape]]]:

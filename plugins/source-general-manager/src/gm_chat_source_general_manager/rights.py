@@ -7,13 +7,14 @@ row, and such a field can be shown, but nothing can be found by it.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.auth.models import AnonymousUser
-from django.core.exceptions import FieldError, ValidationError
+from django.core.exceptions import EmptyResultSet, FieldError, ValidationError
 from django.db.models import Q
 from general_manager.permission import AdditiveManagerPermission, OverrideManagerPermission
 
@@ -97,7 +98,8 @@ class Gate:
 
     def _is_exact(self, plan: Any, user: Any) -> bool:
         is_trusted = self.is_declared or getattr(user, "is_superuser", False)
-        return is_trusted and not plan.requires_instance_check
+        says_something = bool(plan.filters) or plan.decision == "allow_all"
+        return bool(is_trusted and says_something and not plan.requires_instance_check)
 
     def rows(self, rows: QuerySet[Any], user: Any, limit: int, narrow: Q | None = None) -> QuerySet[Any]:
         """The rows that the user may read; of them only those that satisfy ``narrow`` if each must be asked.
@@ -109,7 +111,6 @@ class Gate:
             return rows.none()
         try:
             candidates = _satisfying(rows, plan.filters)
-            str(candidates.values("pk").query)  # compiled: what no column can hold is refused here
         except (FieldError, ValidationError, ValueError, TypeError, LookupError):
             candidates = rows  # a filter that the model does not know says nothing: each row is asked
         else:
@@ -149,6 +150,9 @@ class Gate:
 def _satisfying(rows: QuerySet[Any], filters: Sequence[Mapping[str, Any]]) -> QuerySet[Any]:
     """The rows that satisfy one of GeneralManager's constraints; all of them if there is none."""
     found = [rows.filter(**(each.get("filter") or {})).exclude(**(each.get("exclude") or {})) for each in filters]
+    for each in found:
+        with suppress(EmptyResultSet):  # no row satisfies it, whatever the table holds
+            str(each.values("pk").query)  # compiled: what a column cannot be compared with is refused here
     if len(found) < 2:
         return found[0] if found else rows
     return rows.filter(reduce(or_, (Q(pk__in=each.order_by().values("pk")) for each in found)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from gm_chat_source_general_manager.rights import Gate
 
 __all__ = ["GeneralManagerSource"]
+
+logger = logging.getLogger("gm_chat_source_general_manager")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +77,8 @@ class GeneralManagerSource:
         return await run_db(self._execute, plan, actor, deadline)
 
     async def aggregate(self, plan: AggregatePlan, actor: Actor, *, deadline: float | None) -> AggregatePage:
-        """Run a computation over a table; ``ToolError("unsupported")`` for managers that have none."""
-        models = self._load().models
-        if plan.manager not in models.bindings:
-            raise ToolError(
-                "unsupported", f"{plan.manager} is calculated and cannot be aggregated; query its rows instead"
-            )
-        return await run_db(execute_aggregate, plan, models.bindings, actor, deadline=deadline)
+        """Run a computation in a database thread."""
+        return await run_db(self._aggregate, plan, actor, deadline)
 
     async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
         """Run a mutation in a database thread; see :func:`~gm_chat_source_general_manager.writes.run_mutation`."""
@@ -95,6 +93,12 @@ class GeneralManagerSource:
         bindings = models.bindings if narrow is None else narrowed(models, plan.manager, narrow)
         return execute_plan(plan, bindings, actor, deadline=deadline)
 
+    def _aggregate(self, plan: AggregatePlan, actor: Actor, deadline: float | None) -> AggregatePage:
+        loaded = self._load()
+        if plan.manager in loaded.calculated.infos:
+            return loaded.calculated.aggregate(plan, actor, deadline)
+        return execute_aggregate(plan, loaded.models.bindings, actor, deadline=deadline)
+
     def _mutate(self, call: MutationCall, actor: Actor, deadline: float | None) -> dict[str, Any]:
         if not user_of(actor).is_authenticated:
             raise ToolError("permission_denied", f"you may not run {call.mutation.name}")
@@ -103,7 +107,7 @@ class GeneralManagerSource:
     def _visibility(self, actor: Actor) -> Visibility:
         loaded, user = self._load(), user_of(actor)
         infos, gates = loaded.infos, loaded.gates
-        plans = {name: gates[name].plan(user) for name in infos}
+        plans = {name: plan for name in infos if (plan := _plan(gates[name], user)) is not None}
         shown = {name for name, plan in plans.items() if plan.decision != "deny_all"}
         managers: dict[str, ManagerVisibility] = {}
         for name in sorted(shown):
@@ -134,6 +138,15 @@ class GeneralManagerSource:
         exposed = exposed_managers(self._options)
         models = describe_models(exposed, self._options)
         return _Loaded(models, Calculated.of(exposed, models, self._options))
+
+
+def _plan(gate: Gate, user: Any) -> Any:
+    """GeneralManager's read plan; ``None`` if its permission breaks, which hides the one manager and no other."""
+    try:
+        return gate.plan(user)
+    except Exception:
+        logger.exception("the read permission of %s failed; nobody sees it", gate.manager.__name__)
+        return None
 
 
 def _through(relation: RelationInfo, binding: Binding | None) -> Sequence[str]:

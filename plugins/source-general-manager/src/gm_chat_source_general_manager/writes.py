@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.exceptions import NON_FIELD_ERRORS, ObjectDoesNotExist, ValidationError
 from django.db import DataError, IntegrityError, router, transaction
 from django.db.models import ProtectedError, RestrictedError
+from general_manager.api import PublicGraphQLError
 
 from gm_chat.encoding import jsonable
 from gm_chat.managers.orm import Scope, guard, shown
@@ -48,6 +49,8 @@ def run_mutation(
             raise ToolError("permission_denied", f"you may not run {call.mutation.name}, or not on this row") from error
         except ValidationError as error:
             raise write.invalid(error) from error
+        except PublicGraphQLError as error:  # what the project says to clients
+            raise ToolError("validation_failed", str(error)) from error
         except (ProtectedError, RestrictedError) as error:
             raise ToolError("validation_failed", "it cannot be deleted: other data still refers to it") from error
         except (IntegrityError, DataError) as error:
