@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
 from gm_chat.encoding import to_json
-from gm_chat.engine.failures import TurnStopped
+from gm_chat.planned.asking import Form, ask, closed_object
 from gm_chat.planned.models import CALCULATION_OPERATIONS, PlanIntent, RequirementKind, RoutingFeature
-from gm_chat.planned.provider_calls import UNKNOWN_USAGE, InvalidProviderRoundError, ProfileCaller
-from gm_chat.planned.validation import MAX_ROOTS, PlanValidationError, read_plan
-from gm_chat.providers.base import Message, ProviderError, TokenUsage
+from gm_chat.planned.provider_calls import ProfileCaller
+from gm_chat.planned.validation import MAX_ROOTS, read_plan
+from gm_chat.providers.base import Message, TokenUsage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from gm_chat.planned.budget import RoundBudget
     from gm_chat.planned.config import PlannedChatSettings
@@ -34,35 +34,22 @@ MAX_CONTEXT_MESSAGES: Final = 6
 MAX_CONTEXT_CHARACTERS: Final = 400
 """How many of the last messages the planner sees, and how much of each."""
 
-MAX_QUOTED: Final = 4_000
-"""Characters of a faulty plan that its writer is shown again."""
-
-
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
 _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "array", "items": _TEXT}
 
-PLAN_SCHEMA: Final = _object(
+PLAN_SCHEMA: Final = closed_object(
     {
         "intent": {"type": "string", "enum": list(get_args(PlanIntent))},
         "tasks": {
             "type": "array",
-            "items": _object(
+            "items": closed_object(
                 {
                     "task_id": _TEXT,
                     "objective": _TEXT,
                     "depends_on": _TEXTS,
                     "requirements": {
                         "type": "array",
-                        "items": _object(
+                        "items": closed_object(
                             {
                                 "requirement_id": _TEXT,
                                 "kind": {"type": "string", "enum": list(get_args(RequirementKind))},
@@ -171,53 +158,18 @@ async def make_plan(
     Raises :class:`InvalidPlanError`, :class:`~gm_chat.planned.budget.RoundBudgetExhausted`, ``TimeoutError`` when the
     ``seconds`` are over, and :class:`~gm_chat.engine.failures.TurnStopped`.
     """
-    ends = clock() + seconds
-    prompt = _prompt(user_text, messages, catalog_summary)
-    attempts: list[_Attempt] = []
-    for role in ATTEMPTS:
-        left = ends - clock()
-        if left <= 0:
-            raise TimeoutError("there is no time left to plan")
-        budget.consume_global()
-        attempt = await _attempt(role, [*prompt, *_correction(attempts)], call, left)
-        attempts.append(attempt)
-        if attempt.plan is not None:
-            return PlanningResult(attempt.plan, _total(attempts), _usages(attempts))
-    raise InvalidPlanError(
-        _total(attempts),
-        _usages(attempts),
-        defects=tuple(attempt.defect for attempt in attempts),
-        only_failures=all(attempt.usage is None for attempt in attempts),
+    asked = await ask(
+        ATTEMPTS,
+        _prompt(user_text, messages, catalog_summary),
+        Form("plan", PLAN_SCHEMA, read_plan),
+        call=call,
+        budget=budget,
+        seconds=seconds,
+        clock=clock,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Attempt:
-    """What came of asking once. Without ``usage`` the provider failed, which is nothing that words could mend."""
-
-    plan: ValidatedPlan | None = None
-    usage: TokenUsage | None = None
-    text: str = ""
-    defect: str = ""
-
-
-async def _attempt(role: str, messages: Sequence[Message], call: RoundCaller, seconds: float) -> _Attempt:
-    try:
-        result = await call(role, messages, (), seconds=seconds, response_format=PLAN_SCHEMA)
-    except InvalidProviderRoundError as error:
-        return _Attempt(usage=error.usage or UNKNOWN_USAGE, defect=error.detail)
-    except ProviderError as error:  # one that took too long included, which the TimeoutError below is not
-        return _Attempt(defect=f"{type(error).__name__}: {error}")
-    except (TurnStopped, TimeoutError):
-        raise
-    except Exception as error:  # noqa: BLE001 - a provider may raise anything; the next attempt may fare better
-        return _Attempt(defect=f"{type(error).__name__}: {error}")
-    if result.tool_call is not None:
-        return _Attempt(usage=result.usage, defect="there are no tools to call; write the plan as JSON")
-    try:
-        return _Attempt(plan=read_plan(result.text), usage=result.usage)
-    except PlanValidationError as error:
-        return _Attempt(usage=result.usage, text=result.text, defect=error.detail)
+    if asked.value is None:
+        raise InvalidPlanError(asked.usage, asked.usages, defects=asked.defects, only_failures=asked.only_failures)
+    return PlanningResult(asked.value, asked.usage, asked.usages)
 
 
 def _prompt(user_text: str, messages: Sequence[Message], catalog_summary: object) -> list[Message]:
@@ -232,20 +184,3 @@ def _prompt(user_text: str, messages: Sequence[Message], catalog_summary: object
         ],
     }
     return [Message("system", _RULES), Message("user", f"{user_text}\n\nDATA\n{to_json(data)}")]
-
-
-def _correction(attempts: Sequence[_Attempt]) -> list[Message]:
-    """The last fault that its writer can mend, and what had it."""
-    faulty = next((attempt for attempt in reversed(attempts) if attempt.usage is not None), None)
-    if faulty is None:
-        return []
-    notice = Message("user", f"This is no usable plan: {faulty.defect}. Reply with the whole plan, mended, as JSON.")
-    return [Message("assistant", faulty.text[:MAX_QUOTED]), notice] if faulty.text else [notice]
-
-
-def _usages(attempts: Sequence[_Attempt]) -> tuple[TokenUsage, ...]:
-    return tuple(attempt.usage for attempt in attempts if attempt.usage is not None)
-
-
-def _total(attempts: Sequence[_Attempt]) -> TokenUsage:
-    return sum(_usages(attempts), TokenUsage())

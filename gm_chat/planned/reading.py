@@ -16,6 +16,7 @@ __all__ = [
     "MAX_CHARACTERS",
     "MAX_DEPTH",
     "MAX_VALUES",
+    "DefectError",
     "UnreadableError",
     "plain_json",
     "read_object",
@@ -37,8 +38,16 @@ _TOO_LONG: Final = "a number with too many digits"
 _UNSAFE: Final = re.compile("[\x00\ud800-\udfff]")
 
 
-class UnreadableError(ValueError):
-    """It is no such object. The message tells the model what to mend, and quotes little of what it wrote."""
+class DefectError(ValueError):
+    """What a model wrote cannot be used. ``detail`` tells it what to mend, and quotes little of what it wrote."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class UnreadableError(DefectError):
+    """It is not one JSON object of bounded size."""
 
 
 def read_object(text: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from gm_chat.planned.models import (
     RoutingFeature,
     ValidatedPlan,
 )
-from gm_chat.planned.reading import UnreadableError, plain_json, read_object, shown
+from gm_chat.planned.reading import DefectError, UnreadableError, plain_json, read_object, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -54,7 +54,7 @@ _TASK: Final = (
 _REQUIREMENT: Final = ("requirement_id", "kind", "description", "operation")
 
 
-class PlanValidationError(ValueError):
+class PlanValidationError(DefectError):
     """A plan, or the children of a root, cannot be carried out.
 
     ``detail`` names the defect for the planner and the log; ``str(error)`` and ``public_reason`` say ``invalid_plan``,
@@ -65,9 +65,11 @@ class PlanValidationError(ValueError):
     code: Final = "invalid_plan"
     public_reason: Final = "invalid_plan"
 
-    def __init__(self, detail: str) -> None:
-        super().__init__(self.reason)
-        self.detail = detail
+    def __str__(self) -> str:
+        return self.reason
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.reason!r})"
 
 
 def validate_plan(payload: object) -> ValidatedPlan:
@@ -94,7 +96,7 @@ def read_plan(text: str) -> ValidatedPlan:
     try:
         payload = read_object(text)
     except UnreadableError as error:
-        raise PlanValidationError(str(error)) from None
+        raise PlanValidationError(error.detail) from None
     return validate_plan(payload)
 
 
@@ -247,7 +249,7 @@ def _plain(payload: object) -> Any:
     try:
         return plain_json(payload)
     except UnreadableError as error:
-        raise PlanValidationError(str(error)) from None
+        raise PlanValidationError(error.detail) from None
 
 
 def _object(value: object, keys: tuple[str, ...], place: str) -> Mapping[str, Any]:
