@@ -116,8 +116,7 @@ class Expressions:
                 kind = (self._over_groups if name in self.across else self._over_rows)(self._formulas[name])[1]
                 return F(self.columns[name]), kind
             case Arithmetic(operator, left, right):
-                value, kind = _computed(operator, self._over_groups(left), self._over_groups(right))
-                return OverGroups(value, _field(kind)), kind
+                return _computed(operator, self._over_groups(left), self._over_groups(right))
             case AcrossGroups():
                 return self._across(formula)
         return self._over_rows(formula)
@@ -132,16 +131,17 @@ class Expressions:
         ]
         match formula.function:
             case "rank":
-                return Window(Rank(), partition_by=within, order_by=[column.desc(nulls_last=True)]), "integer"
+                place = Window(Rank(), partition_by=within, order_by=[column.desc(nulls_last=True)])
+                return OverGroups(place, BigIntegerField()), "integer"
             case "share":
                 total = Window(SumOver(column, output_field=_field(kind)), partition_by=within)
-                share = AsFloat(column) / NullIf(AsFloat(total), Value(0.0))
-                return OverGroups(share, FloatField()), "number"
+                return _computed("/", (column, kind), (total, kind))
             case "change":
                 before = Window(Lag(column, output_field=_field(kind)), partition_by=within, order_by=along)
-                return OverGroups(_computed("-", (column, kind), (before, kind))[0], _field(kind)), kind
+                return _computed("-", (column, kind), (before, kind))
             case "running":
-                return Window(SumOver(column, output_field=_field(kind)), partition_by=within, order_by=along), kind
+                so_far = Window(SumOver(column, output_field=_field(kind)), partition_by=within, order_by=along)
+                return OverGroups(so_far, _field(kind)), kind
         assert_never(formula.function)
 
     def _field_value(self, path: Path, part: DatePart | None, manager: str) -> Any:
@@ -263,19 +263,33 @@ def _constant(value: Any) -> Typed:
 
 def _computed(operator: str, left: Typed, right: Typed) -> Typed:
     if operator == "/":
-        quotient = AsFloat(left[0]) / NullIf(AsFloat(right[0]), Value(0.0))
-        return ExpressionWrapper(quotient, FloatField()), "number"
+        quotient = _Combined(AsFloat(left[0]), NullIf(AsFloat(right[0]), Value(0.0)), operator="/", kind="number")
+        return quotient, "number"
     kinds = {left[1], right[1]}
     kind: FieldType = "number" if "number" in kinds else "decimal" if "decimal" in kinds else "integer"
     one, other = (Signed(value) if each == "integer" else value for value, each in (left, right))
-    match operator:
-        case "+":
-            combined = one + other
-        case "-":
-            combined = one - other
-        case _:
-            combined = one * other
-    return ExpressionWrapper(combined, _field(kind)), kind
+    return _Combined(one, other, operator=operator, kind=kind), kind
+
+
+class _Combined(Func):
+    """Two numbers combined. It stands in aggregates, or combines them: Django must not group by a constant in it.
+
+    PostgreSQL would take that for a column's position; SQLite would be told twice for each row that it is a number.
+    """
+
+    template = "(%(expressions)s)"
+
+    def __init__(self, *operands: Any, operator: str, kind: FieldType) -> None:
+        """Name the operator, and the type of what comes out."""
+        super().__init__(*operands, arg_joiner=f" {operator} ", output_field=_field(kind))
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Without Django's cast of every decimal."""
+        return self.as_sql(compiler, connection, **context)
+
+    def get_group_by_cols(self) -> list[Any]:
+        """None."""
+        return []
 
 
 def _field(kind: FieldType) -> Any:
