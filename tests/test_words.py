@@ -24,6 +24,11 @@ def test_any_text_is_split_into_lower_case_words(text: str, words: list[str]) ->
     assert split_words(text) == words
 
 
+@given(st.text(st.characters(max_codepoint=127)) | st.text("aBcD1_ "))
+def test_plain_letters_are_split_like_any_others(text: str) -> None:
+    assert split_words(text) == split_words(f"{text}\u2014")
+
+
 @given(st.text())
 def test_splitting_keeps_every_letter_and_digit(text: str) -> None:
     words = split_words(text)

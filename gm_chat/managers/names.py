@@ -31,6 +31,8 @@ def stem_of_manager(name: str) -> str:
 
 def graphql_name(name: str) -> str:
     """The name in GraphQL, which knows ASCII letters, digits and ``_`` only: others become their code point."""
+    if name.isascii() and name.isidentifier():
+        return name
     ascii_name = _NOT_IN_GRAPHQL.sub(lambda match: f"u{ord(match[0]):x}", name)
     return f"_{ascii_name}" if ascii_name[:1].isdigit() else ascii_name
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.urls import path
+from testproject.catalogs import shop
 
 from gm_chat.host.validation import SPECS
 from gm_chat.managers.api import FieldInfo, ManagerInfo, ManagerVisibility, Visibility
@@ -91,7 +92,7 @@ class TestManagerSources(contracts.ManagerSourcesContract):
 
 
 class TestCatalogs(contracts.CatalogsContract):
-    plugin = module(gm_chat_catalogs=lambda: [CatalogSpec(name="c", load=lambda: {"PartManager": {}})])
+    plugin = module(gm_chat_catalogs=lambda: [CatalogSpec(name="c", load=shop)])
 
 
 class TestPermissionChecks(contracts.PermissionChecksContract):
@@ -159,9 +160,8 @@ def raising() -> Any:
     raise OSError("no")
 
 
-def growing() -> list[CatalogSpec]:
-    entries: Any = {"PartManager": "no mapping"}
-    return [CatalogSpec(name="c", load=lambda: entries)]
+def incomplete() -> list[CatalogSpec]:
+    return [CatalogSpec(name="c", load=lambda: shop() | {"OrderManager": {"aliases": ["order"]}})]
 
 
 class Leaky(Source):
@@ -207,7 +207,7 @@ WRONG: list[Wrong] = [
         lambda: [Leaky()],
         "test_its_descriptions_are_stable_and_consistent",
     ),
-    (contracts.CatalogsContract, "gm_chat_catalogs", growing, "test_its_catalogs_load"),
+    (contracts.CatalogsContract, "gm_chat_catalogs", incomplete, "test_its_catalogs_load"),
     (
         contracts.PermissionChecksContract,
         "gm_chat_permission_checks",

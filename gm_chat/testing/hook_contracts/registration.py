@@ -7,10 +7,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from gm_chat.planned.catalog import CatalogError, ManagerCatalogEntry
 from gm_chat.plugin import (
     Action,
     Actor,
@@ -19,6 +19,9 @@ from gm_chat.plugin import (
     Verdict,
 )
 from gm_chat.testing.hook_contracts.base import HookContract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 __all__ = [
     "AuditSinksContract",
@@ -92,13 +95,21 @@ class CatalogsContract(HookContract):
     hooks = ("gm_chat_catalogs",)
 
     def test_its_catalogs_load(self) -> None:
-        """Each maps names of managers to entries."""
+        """Each maps names of managers to entries with all that an entry needs."""
         catalogs = self.host().catalogs
         assert catalogs
         for catalog in catalogs:
             entries: Mapping[Any, Any] = catalog.load()
             assert all(isinstance(name, str) for name in entries)
-            assert all(isinstance(entry, Mapping) for entry in entries.values())
+            assert [fault for name, entry in entries.items() if (fault := _fault_of(name, entry))] == []
+
+
+def _fault_of(name: str, entry: object) -> str | None:
+    try:
+        ManagerCatalogEntry.parse(name, entry)
+    except CatalogError as error:
+        return str(error)
+    return None
 
 
 class PermissionChecksContract(HookContract):
