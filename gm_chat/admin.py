@@ -159,9 +159,10 @@ class ConfirmationAdmin(ReadOnly, ModelAdmin):
     list_select_related = ("conversation",)
     ordering = ("-created",)
     search_fields = ("confirmation_id",)
+    shown = indented("preview")
     fields = readonly_fields = (
-        "confirmation_id", "mutation_name", "state", "conversation", "turn", "payload", "payload_sha256", "progress",
-        "created", "expires_at", "lease_until", "resolved_at",
+        "confirmation_id", "mutation_name", "state", "conversation", "turn", "payload", "payload_sha256", "shown",
+        "progress", "created", "expires_at", "lease_until", "resolved_at",
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:

@@ -229,6 +229,9 @@ class ChatPendingConfirmation(models.Model):
         help_text="The arguments exactly as they will run, as JSON text: a JSON column may change numbers."
     )
     payload_sha256 = models.CharField(max_length=64)
+    preview = models.JSONField(
+        null=True, blank=True, help_text="What its owner was shown: it runs only if the old values in it still hold."
+    )
     progress = models.JSONField(default=dict, help_text="What the turn had used of its limits when it paused.")
     expires_at = models.DateTimeField(db_index=True)
     lease_until = models.DateTimeField(

@@ -5,8 +5,9 @@ signal                   arguments
 ======================== ================================================================================
 chat_message_received    ``user``, ``message`` (the text), ``conversation_id``: a message was accepted
 chat_tool_called         ``user``, ``tool_name``, ``args``, ``result``: a tool call was completed
-chat_mutation_executed   ``user``, ``mutation``, ``input``, ``result``: a write ran, was rejected or timed out;
-                         see ``result["status"]``. Not sent while an approval is still awaited
+chat_mutation_executed   ``user``, ``mutation``, ``input``, ``result``: a write ran, was rejected, timed out, or
+                         failed although it was approved; see ``result["status"]``. Not sent while an approval is
+                         still awaited
 chat_error               ``user``, ``error`` (the exception), ``context`` (``{"transport": ..., ...}``)
 ======================== ================================================================================
 

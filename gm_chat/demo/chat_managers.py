@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from django.core.exceptions import ValidationError
 
 from gm_chat.demo import models
-from gm_chat.managers import ModelManager, computed
+from gm_chat.managers import ModelManager, computed, mutation
+from gm_chat.plugin import Actor
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
     from django.db.models import QuerySet
-
-    from gm_chat.plugin import Actor
 
 __all__ = [
     "AssemblyManager",
@@ -142,6 +143,22 @@ class StockLevelManager(ModelManager):
     model = models.StockLevel
     fields = ("id", "warehouse", "part", "quantity", "reorder_level", "shelf")
     aliases = ("stock", "inventory")
+
+    @mutation
+    def transfer_stock(
+        level: models.StockLevel, _actor: Actor, pieces: Annotated[int, "how many to move"], to: models.Warehouse
+    ) -> dict[str, Any]:
+        """Move pieces of a stock level's part to another warehouse, where the part has a shelf already."""
+        if not 0 < pieces <= level.quantity:
+            raise ValidationError({"pieces": f"There are {level.quantity} pieces to move."})
+        there = models.StockLevel._default_manager.select_for_update().filter(warehouse=to, part=level.part).first()
+        if there is None or there == level:
+            raise ValidationError({"to": f"{to} has no other shelf for {level.part}."})
+        level.quantity -= pieces
+        there.quantity += pieces
+        level.save(update_fields=["quantity"])
+        there.save(update_fields=["quantity"])
+        return {"left": level.quantity, "there": there.quantity, "shelf": there.shelf}
 
 
 class OrderManager(ModelManager):

@@ -87,8 +87,10 @@ def chat_settings(choice: Choice) -> dict[str, Any]:
         "enabled": True,
         "provider": choice.provider,
         "provider_config": dict(choice.config),
-        "allowed_mutations": ["updatePart", "updateStockLevel", "createBomLine", "deleteBomLine", "updateOrder"],
-        "confirm_mutations": ["updatePart", "deleteBomLine", "updateOrder"],
+        "allowed_mutations": [
+            *("updatePart", "updateStockLevel", "transferStock", "createBomLine", "deleteBomLine", "updateOrder"),
+        ],
+        "confirm_mutations": ["updatePart", "transferStock", "deleteBomLine", "updateOrder"],
         "system_prompt": PROMPT,
         "max_results": 25 if choice.has_model else 200,  # a small model on a processor reads 40 tokens a second
         "recover_missing_tool_calls": choice.has_model,  # small models write a call as text now and then

@@ -53,7 +53,7 @@ def question(answer: Answer) -> ConfirmMutation | None:
     call, result = answer.call, answer.result
     if call.name != MUTATE or not isinstance(result, Mapping) or result.get("status") != "confirmation_required":
         return None
-    return ConfirmMutation(call.id, result["mutation"], result["input"])
+    return ConfirmMutation(call.id, result["mutation"], result["input"], result.get("preview"))
 
 
 def timed_out(pending: PendingMutation) -> StoredMessage:
@@ -86,6 +86,8 @@ class UsersWord:
         if self.approved:
             executed = isinstance(answer.result, Mapping) and answer.result.get("status") == "executed"
             state = "executed" if executed else "failed"
+            if not executed and isinstance(answer.result, Mapping):  # whoever approved it learns that it did not run
+                answer = replace(answer, result={**answer.result, "status": "failed"})
         await services.store.settle(self.resumed, state=state, answer=tool_row(answer.call, answer.result))
         return answer
 
@@ -106,7 +108,7 @@ class UsersWord:
             refused = ToolError(ending.event.code, "not executed: by now this user may not do that any more")
             return replace(failed(call, refused), failure=ending)
         try:
-            answer = await (await toolbox()).run_approved(call)
+            answer = await (await toolbox()).run_approved(call, pending.preview)
         except Exception as error:  # noqa: BLE001 (nothing was run: the claim is settled as failed, the turn ends)
             return broken(call, error)
         if question(answer) is not None:

@@ -45,11 +45,15 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmMutation:
-    """The turn pauses until the client approves or rejects exactly this mutation."""
+    """The turn pauses until the client approves or rejects exactly this mutation.
+
+    ``preview`` tells what it would do (:mod:`gm_chat.managers.preview`), where its manager source can.
+    """
 
     id: str
     mutation: str
     input: Mapping[str, Any]
+    preview: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,8 @@ class MemoryTurnStore:
                 return
             stored.end(turn.outcome.state, turn.events)
             if turn.pending is not None:
-                pending = replace(turn.pending, turn_id=stored.id, input=jsonable(turn.pending.input))
+                told = jsonable({"input": turn.pending.input, "preview": turn.pending.preview})
+                pending = replace(turn.pending, turn_id=stored.id, **told)
                 stored.confirmations[pending.id] = _Confirmation(pending)
             self._add(stored, turn.messages)
 

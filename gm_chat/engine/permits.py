@@ -58,6 +58,14 @@ class PermittedManagers:
 
     async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
         """Run a mutation if every check permits ``Action("mutation", <its name>)``."""
+        await self._require(call)
+        return await self._services.managers.mutate(call, actor, deadline=deadline)
+
+    async def preview(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any] | None:
+        """Tell what a mutation would do, if it is permitted: nobody is asked to approve what could not run."""
+        await self._require(call)
+        return await self._services.managers.preview(call, actor, deadline=deadline)
+
+    async def _require(self, call: MutationCall) -> None:
         name = call.mutation.name
         await require(Action("mutation", name), self._services, self._turn, {"mutation": name, "input": call.values})
-        return await self._services.managers.mutate(call, actor, deadline=deadline)

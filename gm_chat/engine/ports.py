@@ -107,6 +107,7 @@ class PendingMutation:
     """A mutation that waits for its owner's word. ``id`` is the confirmation's, and that of the call it answers.
 
     ``input`` is exactly what will run; the store keeps its SHA-256 beside it and refuses what no longer matches.
+    ``preview`` is what the owner was shown: the mutation runs only if the old values in it still hold.
     """
 
     id: str
@@ -115,6 +116,7 @@ class PendingMutation:
     expires_at: datetime
     progress: Progress = field(default_factory=Progress)
     turn_id: str = ""
+    preview: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

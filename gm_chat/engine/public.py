@@ -24,8 +24,9 @@ def event_object(event: Event) -> dict[str, Any]:
             return {"type": "tool_call", "id": id, "name": name, "args": args, **_task(task_id)}
         case ToolResult(id, name, result, task_id):
             return {"type": "tool_result", "id": id, "name": name, "result": result, **_task(task_id)}
-        case ConfirmMutation(id, mutation, input):
-            return {"type": "confirm_mutation", "id": id, "mutation": mutation, "input": input}
+        case ConfirmMutation(id, mutation, input, preview):
+            told = {} if preview is None else {"preview": preview}
+            return {"type": "confirm_mutation", "id": id, "mutation": mutation, "input": input, **told}
         case Done(usage, orchestration):
             coverage = {} if orchestration is None else {"orchestration": orchestration}
             return {"type": "done", "usage": _usage(usage), **coverage}

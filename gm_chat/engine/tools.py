@@ -113,9 +113,12 @@ class Toolbox:
                     slots.append(running[key])
         return [slot if isinstance(slot, Answer) else slot.result() for slot in slots]
 
-    async def run_approved(self, call: Call) -> Answer:
-        """Answer a call whose very arguments the user has approved. Everything else is checked as for any call."""
-        return await self._answer(call, approved=True)
+    async def run_approved(self, call: Call, shown: Mapping[str, Any] | None = None) -> Answer:
+        """Answer a call whose very arguments the user has approved, having been ``shown`` what it would do.
+
+        Everything else is checked as for any call.
+        """
+        return await self._answer(call, approved=True, shown=shown)
 
     def refuse(self, calls: Sequence[Call]) -> list[Answer]:
         """Answer calls that come after the model was asked for its answer."""
@@ -135,20 +138,20 @@ class Toolbox:
         self._fresh.append(answer)
         return answer
 
-    async def _answer(self, call: Call, *, approved: bool = False) -> Answer:
+    async def _answer(self, call: Call, *, approved: bool = False, shown: Mapping[str, Any] | None = None) -> Answer:
         outcome = Outcome.FAILED
         try:
             await self._services.observer.tool_started(self._context, call.id, call.name, call.args)
             if call.problem is not None:
                 outcome = Outcome.UNREADABLE
                 raise ToolError("invalid_arguments", call.problem)
-            return Answer(call, await self._run(call, approved=approved), Outcome.FRESH)
+            return Answer(call, await self._run(call, approved=approved, shown=shown), Outcome.FRESH)
         except ToolError as error:
             return failed(call, error, outcome)
         except Exception as error:  # noqa: BLE001 (the boundary to third-party code; the loop reports it)
             return self._broken(call, error)
 
-    async def _run(self, call: Call, *, approved: bool) -> Any:
+    async def _run(self, call: Call, *, approved: bool, shown: Mapping[str, Any] | None) -> Any:
         spec = self._specs.get(call.name)
         if spec is None:
             names = list(self._specs)
@@ -167,6 +170,7 @@ class Toolbox:
             settings=settings,
             deadline=None if seconds is None else time.monotonic() + seconds,
             approved=approved,
+            shown=shown,
         )
         # The tool gets a copy: events and history must show what the model asked, whatever the tool does to it.
         return jsonable(await spec.run(jsonable(call.args), context))

@@ -281,6 +281,7 @@ class Turn:
             expires_at=datetime.now(tz=UTC) + timedelta(seconds=settings.confirm_timeout_seconds),
             progress=self._earlier if self._state is None else self._state.progress(seconds),
             turn_id=self.context.turn_id,
+            preview=asked.preview,
         )
 
     def _outcome(self, last: Done | Error | ConfirmMutation) -> TurnOutcome:

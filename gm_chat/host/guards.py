@@ -78,7 +78,7 @@ def denying(origin: Origin, call: Callable[P, Awaitable[Decision]]) -> Callable[
     return guarded
 
 
-OPTIONAL: Final = ("aggregate",)
+OPTIONAL: Final = ("aggregate", "preview")
 """What a manager source may have beside the methods of every source."""
 
 

@@ -314,10 +314,16 @@ class QueryPage:
 
 @dataclass(frozen=True, slots=True)
 class MutationCall:
-    """A validated write: ``values`` are coerced to the inputs' types."""
+    """A validated write: ``values`` are coerced to the inputs' types.
+
+    It must not run, but raise ``ToolError("conflict")``, unless the row still has the ``expected`` values (of fields
+    and to-one relations that the actor sees), and what ``shown``, a preview that was approved, told of it.
+    """
 
     mutation: MutationInfo
     values: Mapping[str, Any]
+    expected: Mapping[str, Any] = field(default_factory=dict)
+    shown: Mapping[str, Any] | None = None
 
 
 # --- services: what tools and engine use ------------------------------------------------------------------------
@@ -380,4 +386,11 @@ class ManagerService(Protocol):
 
     async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
         """Run a mutation on the source that owns it."""
+        ...
+
+    async def preview(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any] | None:
+        """What the mutation would do, as the actor may see it; ``None`` where its source cannot tell.
+
+        Raises the ``ToolError`` that the mutation itself would.
+        """
         ...

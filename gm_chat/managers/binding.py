@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from django.db import models
 
 if TYPE_CHECKING:
+    from enum import Enum
+
     from gm_chat.managers.api import FieldType, ManagerInfo
     from gm_chat.plugin.context import Actor
 
-__all__ = ["Binding", "ComputedField", "RelationBinding", "VisibleFields", "VisibleTo"]
+__all__ = ["Binding", "BoundMutation", "ComputedField", "RelationBinding", "VisibleFields", "VisibleTo"]
 
 VisibleTo = Callable[[models.QuerySet[Any], "Actor"], models.QuerySet[Any]]
 VisibleFields = Callable[[frozenset[str], "Actor"], Collection[str]]
@@ -42,12 +44,26 @@ class ComputedField:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoundMutation:
+    """A mutation of the project's own: called as ``function(row, actor, **inputs)``, without the row if not ``on_row``.
+
+    ``permission`` as :class:`~gm_chat.managers.declare.CustomMutation` has it; ``enums`` are the inputs that are
+    members of an enumeration.
+    """
+
+    function: Callable[..., Any]
+    on_row: bool
+    permission: str | Callable[[Actor], bool] | None = None
+    enums: Mapping[str, type[Enum]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
     """One manager over one model.
 
     ``columns`` maps each scalar field's public name to its ORM query name; ``visible_to`` limits rows for an actor
     and is ``None`` when every row is visible to whoever sees the manager; ``visible_fields`` does so for fields and
-    relations.
+    relations. ``custom`` holds the project's own mutations by name; ``preview`` says whether any may be tried first.
     """
 
     info: ManagerInfo
@@ -57,3 +73,5 @@ class Binding:
     computed: Mapping[str, ComputedField] = field(default_factory=dict)
     visible_to: VisibleTo | None = None
     visible_fields: VisibleFields | None = None
+    custom: Mapping[str, BoundMutation] = field(default_factory=dict)
+    preview: bool = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from gm_chat.managers.api import InputInfo, MutationCall
+from gm_chat.managers.api import InputInfo, MutationCall, RelationInfo
 from gm_chat.managers.spelling import match_name, nearest, shown
 from gm_chat.managers.values import coerce
 from gm_chat.plugin import ToolError
@@ -12,17 +12,20 @@ from gm_chat.plugin import ToolError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gm_chat.managers.api import ManagerView, MutationInfo
+    from gm_chat.managers.api import FieldInfo, FieldType, ManagerView, MutationInfo
 
 __all__ = ["build_call"]
 
 MAX_IDS: Final = 500
 
 
-def build_call(name: str, values: Mapping[str, Any], view: ManagerView) -> MutationCall:
+def build_call(
+    name: str, values: Mapping[str, Any], view: ManagerView, expected: Mapping[str, Any] | None = None
+) -> MutationCall:
     """Validate a mutation of what the actor sees; hidden ones are answered like unknown ones.
 
-    Input names resolve whatever their case and underscores; a relation's also with ``_id`` at its end.
+    Input names resolve whatever their case and underscores; a relation's also with ``_id`` at its end. ``expected`` are
+    values that the row must have, by field or to-one relation, in a mutation of one row.
     """
     mutation = view.mutation(name)
     if mutation is None:
@@ -40,7 +43,43 @@ def build_call(name: str, values: Mapping[str, Any], view: ManagerView) -> Mutat
         raise ToolError("invalid_argument", f"{name} needs {', '.join(missing)}", missing=missing)
     if mutation.kind == "update" and len(found) < 2:
         raise ToolError("invalid_argument", f"{name}: nothing is to change; give a field", allowed=list(inputs)[:20])
-    return MutationCall(mutation, found)
+    return MutationCall(mutation, found, _expected(expected or {}, mutation, view))
+
+
+def _expected(values: Mapping[str, Any], mutation: MutationInfo, view: ManagerView) -> dict[str, Any]:
+    """What the row must be like, of the types that its fields have."""
+    info = view.get(mutation.manager)
+    if not values or info is None:
+        return {}
+    if all(item.name != "id" for item in mutation.inputs) or mutation.kind == "create":
+        raise ToolError("invalid_argument", f"{mutation.name} changes no row that exists; leave out expected")
+    members: dict[str, FieldInfo | RelationInfo] = {item.name: item for item in info.fields if not item.computed}
+    members |= {item.name: item for item in info.relations if not item.many and _key_type(item, mutation, view)}
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        name = match_name(key, members)
+        if name is None and key.casefold().endswith("id"):
+            name = match_name(key[:-2], [item.name for item in info.relations if item.name in members])
+        if name is None:
+            problem = f"expected: {mutation.manager} has no field {shown(key)} to compare"
+            raise ToolError("invalid_argument", problem, allowed=nearest(key[:80], members))
+        found[name] = None if value is None else _compared(members[name], value, mutation, view)
+    return found
+
+
+def _compared(member: FieldInfo | RelationInfo, value: Any, mutation: MutationInfo, view: ManagerView) -> Any:
+    what = f"expected: {member.name}"
+    if isinstance(member, RelationInfo):
+        return coerce(value, _key_type(member, mutation, view) or "json", name=what)
+    return coerce(value, member.type, name=what, choices=member.choices, max_text=None)
+
+
+def _key_type(relation: RelationInfo, mutation: MutationInfo, view: ManagerView) -> FieldType | None:
+    """The type of the ids of a relation, where the actor can know one."""
+    target = view.get(relation.target)
+    keys = [item.type for item in target.fields if item.key] if target is not None else []
+    keys += [item.type for item in mutation.inputs if item.name == relation.name and item.relation]
+    return keys[0] if keys else None
 
 
 def _input(key: Any, inputs: Mapping[str, InputInfo], mutation: MutationInfo) -> InputInfo:
@@ -59,11 +98,14 @@ def _input(key: Any, inputs: Mapping[str, InputInfo], mutation: MutationInfo) ->
 
 def _value(item: InputInfo, value: Any) -> Any:
     if item.many:
+        if value is None and item.nullable:
+            return None
         if not isinstance(value, list | tuple) or len(value) > MAX_IDS:
+            what = "ids" if item.relation else "values"
             raise ToolError(
-                "invalid_value", f"{item.name}: expected a list of at most {MAX_IDS} ids, got {shown(value)}"
+                "invalid_value", f"{item.name}: expected a list of at most {MAX_IDS} {what}, got {shown(value)}"
             )
-        return [coerce(each, item.type, name=item.name) for each in value]
+        return [coerce(each, item.type, name=item.name, choices=item.choices) for each in value]
     if value is None and item.nullable:
         return None
     return coerce(value, item.type, name=item.name, choices=item.choices, max_text=None)

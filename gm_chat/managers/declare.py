@@ -2,7 +2,7 @@
 
 ::
 
-    from gm_chat.managers import ModelManager, computed, expose
+    from gm_chat.managers import ModelManager, computed, expose, mutation
 
     MaterialManager = expose(Material)                     # one line: every field that does not look like a secret
 
@@ -21,6 +21,11 @@
         def gross(part, actor):
             return part.price * 119 / 100
 
+        @mutation
+        def retire_part(part, actor, replacement: Part | None = None):
+            \"\"\"Take a part out of use.\"\"\"              # retirePart, for whoever may change parts
+            part.retire(replacement)
+
 Nothing here reads a model: a declaration is judged when the registry describes it, when every app is ready.
 """
 
@@ -34,6 +39,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, get_args
 from django.core.exceptions import ImproperlyConfigured
 
 from gm_chat.managers.api import FieldType
+from gm_chat.managers.names import graphql_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -45,12 +51,14 @@ if TYPE_CHECKING:
 __all__ = [
     "MUTATION_KINDS",
     "Computed",
+    "CustomMutation",
     "DeclarationError",
     "ModelManager",
     "computed",
     "expose",
     "exposed_in",
     "fail",
+    "mutation",
 ]
 
 MUTATION_KINDS: Final = ("create", "update", "delete")
@@ -89,6 +97,10 @@ class ModelManager:
 
     mutations: ClassVar[Sequence[str]] = MUTATION_KINDS
     """Which of ``create``, ``update`` and ``delete`` exist; each still needs its Django permission."""
+
+    preview: ClassVar[bool] = True
+    """Whether a mutation that needs an approval is first run and rolled back, to show what it would do. ``False`` where
+    saving has effects outside the database: what is shown is then what ``full_clean()`` accepts."""
 
     @classmethod
     def visible_to(cls, queryset: models.QuerySet[Any], actor: Actor) -> models.QuerySet[Any]:  # noqa: ARG003 - for overrides
@@ -137,6 +149,82 @@ def computed(
         return Computed(function=function, type=type, needs=tuple(needs), description=text, nullable=nullable)
 
     return decorate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomMutation:
+    """A mutation of the project's own, as :func:`mutation` leaves it in the class body.
+
+    ``permission`` is a permission's name, a function of the actor, or ``None`` for "change the model". ``parameters``
+    are those after ``actor``; with ``on_row`` the function takes a row before it.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    on_row: bool
+    parameters: tuple[inspect.Parameter, ...]
+    permission: str | Callable[[Actor], bool] | None
+    description: str
+
+
+def mutation(
+    function: Callable[..., Any] | None = None,
+    *,
+    name: str | None = None,
+    permission: str | Callable[[Actor], bool] | None = None,
+) -> Any:
+    """Add a mutation: the decorated function takes ``(row, actor, ...)``, or ``(actor, ...)`` if it is about no row.
+
+    The row is one that the actor sees, locked. Each further parameter has an annotation: ``str``, ``int``, ``float``,
+    ``bool``, ``Decimal``, ``date``, ``datetime``, ``time``, ``timedelta``, ``UUID``, an ``Enum`` or ``Literal``, a
+    Django model or a :class:`ModelManager` (the id of a row that the actor sees comes, the row is passed), a ``list``
+    of these, each of them ``| None``; ``Annotated[int, "pieces"]`` describes one. The function runs in one transaction
+    and returns, in JSON types, what is told of it. ``ValidationError`` refuses the input, ``PermissionDenied`` the
+    actor; whatever else it raises ends the turn.
+
+    It is called by the function's name in camelCase, or ``name``. The docstring says what it does.
+    """
+
+    def decorate(function: Callable[..., Any]) -> CustomMutation:
+        function = function.__func__ if isinstance(function, staticmethod) else function
+        where = f"{function.__module__}.{function.__qualname__}"
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            raise DeclarationError(f"{where}: a mutation runs in a database transaction, which is synchronous: use def")
+        if inspect.isgeneratorfunction(function):
+            raise DeclarationError(f"{where}: a mutation returns its result; it may not yield")
+        if not (permission is None or isinstance(permission, str) or callable(permission)):
+            raise DeclarationError(f"{where}: permission={permission!r} is no permission's name and no function")
+        if inspect.iscoroutinefunction(permission):
+            raise DeclarationError(f"{where}: permission={permission.__qualname__} is asked in a thread: use def")
+        on_row, parameters = _signature(function, where)
+        first, *rest = function.__name__.split("_")
+        return CustomMutation(
+            function=function,
+            name=graphql_name(name or first + "".join(part[:1].upper() + part[1:] for part in rest)),
+            on_row=on_row,
+            parameters=parameters,
+            permission=permission,
+            description=inspect.cleandoc(function.__doc__ or ""),
+        )
+
+    return decorate if function is None else decorate(function)
+
+
+def _signature(function: Callable[..., Any], where: str) -> tuple[bool, tuple[inspect.Parameter, ...]]:
+    """Whether a mutation takes a row, and its parameters after ``actor``."""
+    parameters = list(inspect.signature(function).parameters.values())
+    place = next((index for index, item in enumerate(parameters[:2]) if item.name in ("actor", "_actor")), None)
+    if place is None:
+        raise DeclarationError(f"{where}: a mutation takes (row, actor, ...), or (actor, ...) if it is about no row")
+    arguments = tuple(parameters[place + 1 :])
+    for item in arguments:
+        if item.kind not in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY):
+            raise DeclarationError(f"{where}: {item.name!r} is {item.kind.description}; an input is called by its name")
+        if item.annotation is item.empty:
+            raise DeclarationError(f"{where}: {item.name!r} has no annotation; write for instance {item.name}: str")
+        if item.name == "id":
+            raise DeclarationError(f"{where}: 'id' is the input that names the row; call the parameter something else")
+    return place == 1, arguments
 
 
 _exposed: Final[dict[str, list[type[ModelManager]]]] = {}

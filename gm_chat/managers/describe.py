@@ -17,7 +17,8 @@ from django.db.models.base import ModelBase
 
 from gm_chat.managers.api import FieldInfo, ManagerInfo, MutationInfo, RelationInfo
 from gm_chat.managers.binding import Binding, ComputedField, RelationBinding
-from gm_chat.managers.declare import MUTATION_KINDS, Computed, ModelManager, fail
+from gm_chat.managers.custom import bind_mutations
+from gm_chat.managers.declare import MUTATION_KINDS, Computed, CustomMutation, ModelManager, fail
 from gm_chat.managers.inputs import mutations_of
 from gm_chat.managers.introspect import LOOKUPS, Column, Members, Relation, members_of
 from gm_chat.managers.names import did_you_mean, is_secret_name
@@ -51,6 +52,7 @@ class _Draft:
     model: type[models.Model]
     members: Members
     computed: Mapping[str, Computed]
+    custom: Mapping[str, CustomMutation]
     names: Sequence[str] = ()
     explicit: bool = False
     warnings: list[tuple[str, str]] = field(default_factory=list)
@@ -94,7 +96,7 @@ def describe(managers: Iterable[type[ModelManager]]) -> Description:
 
 def _draft(manager: type[ModelManager]) -> _Draft | None:
     """Read and check one declaration by itself; ``None`` for a base class that declares no model."""
-    computed = _attributes(manager)
+    computed, custom = _attributes(manager)
     model = manager.model
     if model is None:
         if "chat_exposed" in vars(manager):
@@ -109,24 +111,27 @@ def _draft(manager: type[ModelManager]) -> _Draft | None:
     if model._meta.abstract or model._meta.swapped:
         state = "abstract" if model._meta.abstract else f"swapped for {model._meta.swapped}"
         fail(manager, "model", f"{model.__name__!r} is {state}; name the model that has a table")
-    draft = _Draft(manager, model, members_of(model), computed)
+    draft = _Draft(manager, model, members_of(model), computed, custom)
     _check_types(draft)
     _choose_names(draft)
     return draft
 
 
-def _attributes(manager: type[ModelManager]) -> dict[str, Computed]:
-    """Collect computed fields along the class's bases, refusing attributes that nobody reads."""
+def _attributes(manager: type[ModelManager]) -> tuple[dict[str, Computed], dict[str, CustomMutation]]:
+    """Collect computed fields and mutations along the class's bases, refusing attributes that nobody reads."""
     computed: dict[str, Computed] = {}
+    custom: dict[str, CustomMutation] = {}
     for base in reversed(manager.__mro__):
         if base is object or base is ModelManager:
             continue
         for name, value in vars(base).items():
             if isinstance(value, Computed):
                 computed[name] = value
+            elif isinstance(value, CustomMutation):
+                custom[name] = value
             elif not name.startswith("_") and name not in _OPTIONS:
                 _refuse_stray(manager, name, value)
-    return computed
+    return computed, custom
 
 
 def _refuse_stray(manager: type[ModelManager], name: str, value: Any) -> None:
@@ -138,7 +143,7 @@ def _refuse_stray(manager: type[ModelManager], name: str, value: Any) -> None:
 
 def _check_types(draft: _Draft) -> None:
     manager = draft.manager
-    for option in ("chat_exposed", "public"):
+    for option in ("chat_exposed", "public", "preview"):
         if not isinstance(getattr(manager, option), bool):
             fail(manager, option, f"{getattr(manager, option)!r} is neither True nor False")
     for option in ("aliases", "mutations", "fields"):
@@ -218,12 +223,14 @@ def _bind(draft: _Draft, exposed: _Exposed) -> Binding:
             fields[name] = _computed_info(draft, name)
     if not fields and not relations:
         fail(manager, "fields", "leave nothing to show; name at least one field")
+    generated = _mutations(draft, fields, relations)
+    custom = bind_mutations(manager, members, draft.custom, exposed, taken=[item.name for item in generated])
     info = ManagerInfo(
         name=draft.name,
         description=_description(draft),
         fields=tuple(fields.values()),
         relations=tuple(relations.values()),
-        mutations=_mutations(draft, fields, relations),
+        mutations=(*generated, *(item for item, _ in custom)),
         aliases=tuple(manager.aliases),
         public=manager.public,
         exposed=manager.chat_exposed,
@@ -247,6 +254,8 @@ def _bind(draft: _Draft, exposed: _Exposed) -> Binding:
         },
         visible_to=manager.visible_to if _overrides(manager, "visible_to") else None,
         visible_fields=manager.visible_fields if _overrides(manager, "visible_fields") else None,
+        custom={item.name: bound for item, bound in custom},
+        preview=manager.preview,
     )
 
 

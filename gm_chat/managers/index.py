@@ -152,7 +152,7 @@ def _narrow_inputs(mutation: MutationInfo, hidden: Container[str], targets: Cont
     """The mutation without inputs for hidden members; ``None`` if it requires one of them."""
     kept: list[InputInfo] = []
     for item in mutation.inputs:
-        identity = item.name == "id" and mutation.kind in ("update", "delete")
+        identity = item.name == "id" and mutation.kind != "create"
         if identity or (item.name not in hidden and (item.relation is None or item.relation in targets)):
             kept.append(item)
         elif item.required:

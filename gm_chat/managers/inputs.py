@@ -14,7 +14,7 @@ from gm_chat.managers.names import graphql_name, stem_of_manager
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["Offer", "mutations_of"]
+__all__ = ["Offer", "identity_of", "mutations_of"]
 
 _VERBS: Final = {"create": "Create", "update": "Change", "delete": "Delete"}
 
@@ -41,7 +41,7 @@ def mutations_of(
     inputs = tuple(_inputs(members, fields, relations))
     missing = sorted(_required(model) - {item.name for item in inputs})
     label = str(model._meta.verbose_name)
-    identity = _identity(members)
+    identity = identity_of(members)
 
     def offer(kind: Any, arguments: Sequence[InputInfo]) -> Offer:
         name = kind + graphql_name(stem_of_manager(manager))
@@ -70,7 +70,8 @@ def mutations_of(
     return offers
 
 
-def _identity(members: Members) -> InputInfo | None:
+def identity_of(members: Members) -> InputInfo | None:
+    """The input that names the row to change; ``None`` if no single scalar does."""
     column = next((item for item in members.columns.values() if item.source.primary_key), None)
     if column is None:
         return None

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gm_chat.managers.api import Visibility
-from gm_chat.plugin import AggregatingSource, ToolError
+from gm_chat.plugin import AggregatingSource, PreviewingSource, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -63,5 +63,21 @@ class DataService:
         return await source.aggregate(plan, actor, deadline=deadline)
 
     async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
-        """Run a mutation on its manager's source."""
-        return await self._owner[call.mutation.manager].mutate(call, actor, deadline=deadline)
+        """Run a mutation on its manager's source, if that can tell whether it may."""
+        source = self._owner[call.mutation.manager]
+        if (call.expected or call.shown is not None) and not isinstance(source, PreviewingSource):
+            raise _unbound(call)
+        return await source.mutate(call, actor, deadline=deadline)
+
+    async def preview(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any] | None:
+        """What a mutation would do, if its manager's source can tell."""
+        source = self._owner[call.mutation.manager]
+        if isinstance(source, PreviewingSource):
+            return await source.preview(call, actor, deadline=deadline)
+        if call.expected:
+            raise _unbound(call)
+        return None
+
+
+def _unbound(call: MutationCall) -> ToolError:
+    return ToolError("unsupported", f"{call.mutation.name} cannot be bound to old values; leave out expected")

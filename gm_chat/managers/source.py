@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from gm_chat.managers import registry
 from gm_chat.managers.aggregation import execute_aggregate
 from gm_chat.managers.executor import execute_plan
-from gm_chat.managers.mutations import execute_mutation
+from gm_chat.managers.mutations import execute_mutation, preview_mutation
 from gm_chat.managers.visibility import Rights, may_run
 from gm_chat.persistence.threads import run_db
 from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
 
     from gm_chat.managers.api import ManagerInfo, MutationCall, QueryPage, QueryPlan, Visibility
     from gm_chat.managers.binding import Binding
@@ -65,12 +65,20 @@ class DjangoModelSource:
 
     async def mutate(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
         """Check the actor's permission as it is now, then run the call."""
-        return await run_db(_mutate, call, self.bindings, actor, deadline)
+        return await run_db(_if_permitted, execute_mutation, call, self.bindings, actor, deadline)
+
+    async def preview(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
+        """Check the actor's permission as it is now, then tell what the call would do."""
+        return await run_db(_if_permitted, preview_mutation, call, self.bindings, actor, deadline)
 
 
-def _mutate(
-    call: MutationCall, bindings: Mapping[str, Binding], actor: Actor, deadline: float | None
+def _if_permitted(
+    do: Callable[..., dict[str, Any]],
+    call: MutationCall,
+    bindings: Mapping[str, Binding],
+    actor: Actor,
+    deadline: float | None,
 ) -> dict[str, Any]:
     if not may_run(call.mutation, actor, bindings):
         raise ToolError("permission_denied", f"you may not run {call.mutation.name}")
-    return execute_mutation(call, bindings, actor, deadline=deadline)
+    return do(call, bindings, actor, deadline=deadline)

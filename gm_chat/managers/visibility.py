@@ -4,6 +4,7 @@
 a public manager       is visible to everybody
 any other              to a logged-in user with ``view_<model>`` (superusers have every permission)
 create, update, delete to a logged-in user who sees the manager and has ``add_``, ``change_``, ``delete_<model>``
+a custom mutation      to one who sees the manager and has the permission that it names, else ``change_<model>``
 a relation             where its target manager is visible too, and of a many-to-many relation whose through model
                        has exposed managers, one of those
 ``visible_fields``     narrows fields and relations further
@@ -28,17 +29,21 @@ from django.contrib.auth import get_backends, get_permission_codename
 from gm_chat.managers.api import ManagerVisibility, Visibility
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Mapping, Sequence
+    from typing import TypeAlias
 
     from gm_chat.managers.api import MutationInfo, RelationInfo
     from gm_chat.managers.binding import Binding, VisibleFields
     from gm_chat.plugin.context import Actor
 
+    Question: TypeAlias = str | Callable[[Actor], bool]
+    """A permission's name, or a project's own function."""
+
 __all__ = ["Rights", "may_run", "visibility_of"]
 
 _KEPT: Final = 256
 """How many sets of answers are remembered with what follows from them."""
-_PERMISSIONS: Final = {"create": "add", "update": "change", "delete": "delete"}
+_PERMISSIONS: Final = {"create": "add", "update": "change", "delete": "delete", "custom": "change"}
 
 
 def visibility_of(actor: Actor, bindings: Mapping[str, Binding]) -> Visibility:
@@ -88,7 +93,7 @@ class Rights:
         visible = {name for name, rule in self._rules.items() if rule.view is None or rule.view in granted}
         return [self._draft(name, visible, granted) for name in self._rules if name in visible]
 
-    def _draft(self, name: str, visible: Collection[str], granted: Collection[str]) -> _Draft:
+    def _draft(self, name: str, visible: Collection[str], granted: Collection[Question]) -> _Draft:
         rule, binding = self._rules[name], self.bindings[name]
         return _Draft(
             name=name,
@@ -121,7 +126,7 @@ class _Rule:
     """What a manager's declaration asks for: ``view`` (``None``: nothing) and one permission per mutation."""
 
     view: str | None
-    mutations: Mapping[str, str]
+    mutations: Mapping[str, Question]
     fields: frozenset[str]
 
     @classmethod
@@ -131,12 +136,13 @@ class _Rule:
         def permission(action: str) -> str:
             return f"{options.app_label}.{get_permission_codename(action, options)}"
 
+        own = {name: item.permission for name, item in binding.custom.items()}
         return cls(
             None if info.public else permission("view"),
             {
-                item.name: permission(_PERMISSIONS[item.kind])
+                item.name: own.get(item.name) or permission(_PERMISSIONS[item.kind])
                 for item in info.mutations
-                if item.kind != "custom" and (mutations is None or item.name in mutations)
+                if mutations is None or item.name in mutations
             },
             frozenset(item.name for item in info.fields),
         )
@@ -153,11 +159,17 @@ class _Draft:
     hook: VisibleFields | None
 
 
-def _answers(actor: Actor, questions: Sequence[str]) -> tuple[bool, ...]:
-    """What ``user.has_perm()`` says to each question."""
+def _answers(actor: Actor, questions: Sequence[Question]) -> tuple[bool, ...]:
+    """What ``user.has_perm()``, or a project's own function, says to each question."""
     user = actor.user if actor.is_authenticated else None
     if user is None or not questions:
         return (False,) * len(questions)
+    names = [item for item in questions if isinstance(item, str)]
+    held = dict(zip(names, _permitted(user, names), strict=True))
+    return tuple(held[item] if isinstance(item, str) else bool(item(actor)) for item in questions)
+
+
+def _permitted(user: Any, questions: Sequence[str]) -> tuple[bool, ...]:
     if not _is_judged_by_django(user):
         return tuple(bool(user.has_perm(question)) for question in questions)
     if user.is_active and user.is_superuser:

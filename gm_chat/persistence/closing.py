@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import IntegrityError
 from django.utils import timezone
 
+from gm_chat.encoding import jsonable
 from gm_chat.models import ChatMessage, ChatPendingConfirmation, ChatTurn
 from gm_chat.persistence.database import transact
 from gm_chat.persistence.prepared import insert, update
@@ -79,6 +80,7 @@ def _wait_for(alias: str, conversation_id: int, turn_id: str, pending: PendingMu
         mutation_name=pending.mutation,
         payload=payload,
         payload_sha256=digest,
+        preview=None if pending.preview is None else jsonable(pending.preview),
         progress=pack_progress(pending.progress),
         expires_at=stored_time(pending.expires_at),
     ).save(using=alias, force_insert=True)

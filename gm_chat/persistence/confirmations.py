@@ -190,4 +190,5 @@ def _mutation(row: ChatPendingConfirmation, arguments: dict[str, Any]) -> Pendin
         expires_at=read_time(row.expires_at),
         progress=unpack_progress(row.progress),
         turn_id=row.turn_id,
+        preview=row.preview,
     )

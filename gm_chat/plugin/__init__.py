@@ -34,7 +34,14 @@ from gm_chat.plugin.context import Actor, ToolContext, Transport, TurnContext, T
 from gm_chat.plugin.decisions import Action, Decision, Verdict
 from gm_chat.plugin.errors import PluginConfigurationError, PluginError, ToolError
 from gm_chat.plugin.markers import CONTRACT_VERSION, hookimpl, hookspec
-from gm_chat.plugin.protocols import AggregatingSource, AuditSink, ManagerSource, PermissionCheck, RateLimitStore
+from gm_chat.plugin.protocols import (
+    AggregatingSource,
+    AuditSink,
+    ManagerSource,
+    PermissionCheck,
+    PreviewingSource,
+    RateLimitStore,
+)
 from gm_chat.plugin.specs import (
     CatalogSpec,
     CheckResult,
@@ -60,6 +67,7 @@ __all__ = [
     "PermissionCheck",
     "PluginConfigurationError",
     "PluginError",
+    "PreviewingSource",
     "PromptSection",
     "ProviderSpec",
     "RateLimitStore",

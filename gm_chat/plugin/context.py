@@ -62,7 +62,7 @@ class ToolContext:
 
     ``managers`` reads and writes under the actor's permissions. ``settings`` is the chat's settings mapping.
     ``deadline`` is a ``time.monotonic()`` value, ``None`` for no limit. ``approved`` is true when the client has
-    confirmed exactly these arguments.
+    confirmed exactly these arguments; ``shown`` is then the preview that they saw, if there was one.
     """
 
     turn: TurnContext
@@ -71,6 +71,7 @@ class ToolContext:
     settings: Mapping[str, Any] = field(repr=False)
     deadline: float | None = None
     approved: bool = False
+    shown: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @property
     def actor(self) -> Actor:

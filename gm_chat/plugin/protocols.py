@@ -60,6 +60,18 @@ class AggregatingSource(ManagerSource, Protocol):
 
 
 @runtime_checkable
+class PreviewingSource(ManagerSource, Protocol):
+    """A manager source that can tell what a mutation would do; :meth:`mutate` heeds ``call.expected`` and ``shown``.
+
+    Of the others' mutations a user who is to approve one sees only the inputs, and none can be bound to old values.
+    """
+
+    async def preview(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
+        """Say in JSON types what the call would do, and leave no trace; raise the ``ToolError`` that it would raise."""
+        ...
+
+
+@runtime_checkable
 class PermissionCheck(Protocol):
     """An opinion on an action. An exception counts as a denial."""
 

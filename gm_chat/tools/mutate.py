@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.encoding import jsonable
@@ -21,13 +22,17 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 _MUTATE = ToolDefinition(
     "mutate",
-    "Change data: create, update or delete one row. Use it only when the user asks for a change. "
-    "get_manager_schema lists the mutations and their inputs.",
+    "Change data: create, update or delete one row, or run another mutation. Use it only when the user asks for a "
+    "change. get_manager_schema lists the mutations and their inputs.",
     {
         "type": "object",
         "properties": {
             "mutation": {"type": "string", "description": "e.g. createPart, updatePart, deletePart"},
             "input": {"type": "object", "description": 'e.g. {"id": 7, "price": "9.90"}; ids stand for related rows'},
+            "expected": {
+                "type": "object",
+                "description": 'old values that must still hold, e.g. {"price": "8.50"}; else nothing is changed',
+            },
         },
         "required": ["mutation", "input"],
         "additionalProperties": False,
@@ -38,6 +43,7 @@ _MUTATE = ToolDefinition(
 async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
     args = checked(args, _MUTATE)
     name, values = _form(args["mutation"], args["input"])
+    expected = _names(args.get("expected", {}), "expected")
     view = await context.managers.view(context.actor)
     allowed: list[str] = list(context.settings["allowed_mutations"])
     if name not in allowed:
@@ -46,9 +52,12 @@ async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
         raise ToolError("authentication_required", "only a logged-in user may change data")
     if view.mutation(name) is None:  # that the list holds it would tell that it exists
         raise _not_allowed(name, allowed, view)
-    call = build_call(name, values, view)
+    call = build_call(name, values, view, expected)
     if name in context.settings["confirm_mutations"] and not context.approved:
-        return {"status": "confirmation_required", "mutation": name, "input": dict(values)}
+        preview = await context.managers.preview(call, context.actor, deadline=context.deadline)
+        asked = {"status": "confirmation_required", "mutation": name, "input": dict(values)}
+        return asked if preview is None else {**asked, "preview": preview}
+    call = replace(call, shown=context.shown)
     data = await context.managers.mutate(call, context.actor, deadline=context.deadline)
     return {"status": "executed", "data": jsonable(data)}
 
@@ -57,12 +66,16 @@ def _form(name: Any, values: Any) -> tuple[str, Mapping[str, Any]]:
     """The shape of the two arguments, before anything is looked up."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ToolError("invalid_argument", f"mutation must be a name such as createPart, got {shown(name)}")
+    return name, _names(values, "input")
+
+
+def _names(values: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(values, Mapping):
-        raise ToolError("invalid_argument", f'input must be an object such as {{"id": 7}}, got {shown(values)}')
+        raise ToolError("invalid_argument", f'{what} must be an object such as {{"id": 7}}, got {shown(values)}')
     for key in values:
         if not isinstance(key, str) or not _NAME.fullmatch(key):
-            raise ToolError("invalid_argument", f"input: {shown(key)} is not a name")
-    return name, values
+            raise ToolError("invalid_argument", f"{what}: {shown(key)} is not a name")
+    return values
 
 
 def _not_allowed(name: str, allowed: list[str], view: ManagerView) -> ToolError:

@@ -25,10 +25,12 @@ def logged_object(logged: LoggedEvent) -> dict[str, Any]:
 
 def pending_object(pending: PendingMutation) -> dict[str, Any]:
     """The public form of a mutation that waits for its owner's word: the event's fields, its turn, and until when."""
+    told = {} if pending.preview is None else {"preview": pending.preview}
     return {
         "id": pending.id,
         "mutation": pending.mutation,
         "input": pending.input,
+        **told,
         "turn_id": pending.turn_id,
         "expires_at": pending.expires_at,
     }

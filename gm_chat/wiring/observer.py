@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat import signals
 from gm_chat.persistence.threads import run_db
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Observer"]
 
 logger = logging.getLogger(__name__)
+
+_OUTCOMES: Final = frozenset({"executed", "cancelled", "failed"})
 
 
 class Observer:
@@ -55,7 +57,7 @@ class Observer:
         await self._audit.tool_result(context, name, result, call_id=call_id)
         user = context.actor.user
         await self._send(signals.chat_tool_called, user=user, tool_name=name, args=args, result=result)
-        if name == "mutate" and isinstance(result, Mapping) and result.get("status") in {"executed", "cancelled"}:
+        if name == "mutate" and isinstance(result, Mapping) and result.get("status") in _OUTCOMES:
             await self._send(
                 signals.chat_mutation_executed,
                 user=user,

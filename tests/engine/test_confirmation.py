@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -52,6 +53,7 @@ class Desk:
         self.written: list[Mapping[str, Any]] = []
         self.contexts: list[ToolContext] = []
         self.breaks: Exception | None = None
+        self.preview: dict[str, Any] = {}
         self.takes = 0.0
         self.services = MemoryServices(
             tools=[tool(self.mutate, write=True), tool(self.query)],
@@ -62,7 +64,7 @@ class Desk:
 
     async def mutate(self, args: Mapping[str, Any], context: ToolContext) -> Any:
         if not context.approved and not args["mutation"].startswith("free"):
-            return {"status": "confirmation_required", **args}
+            return {"status": "confirmation_required", **args, **({"preview": self.preview} if self.preview else {})}
         self.contexts.append(context)
         await asyncio.sleep(self.takes)
         if self.breaks is not None:
@@ -217,6 +219,38 @@ async def test_an_approved_mutation_runs_once_and_the_provider_goes_on(elsewhere
     assert (answered.tool_call_id, answered.tool_result) == ("theirs", EXECUTED)
     assert desk.observer.log == ["started", "finished paused", "tool mutate", "finished done"]
     assert desk.observer.tools == [("mutate", ARGS, EXECUTED)]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["same process", "another process"])
+async def test_what_it_would_do_is_shown_kept_and_bound(elsewhere: bool) -> None:
+    desk = Desk()
+    desk.preview = {"changes": [{"field": "price", "old": Decimal("9.90")}]}
+    told = {"changes": [{"field": "price", "old": "9.90"}]}
+    with ScriptedProvider.playing([ASKS], ["Done."]):
+        _, asked = await desk.pause()
+        assert asked == ConfirmMutation("id-2", "createPart", INPUT, told)
+        assert [item.preview for item in await desk.runner.pending(OWNER)] == [told]
+        desk.preview["changes"] = []
+        await desk.confirm(asked.id, runner=desk.another_process() if elsewhere else desk.runner)
+    assert (desk.contexts[0].approved, desk.contexts[0].shown) == (True, told)
+
+
+async def test_an_approved_mutation_that_does_not_run_is_told_as_failed() -> None:
+    desk = Desk()
+    desk.breaks = ToolError("conflict", "the price is another by now", fields={"price": {}})
+    with ScriptedProvider.playing([ASKS], ["Shall I?"]) as script:
+        _, asked = await desk.pause()
+        result, *_, last = await desk.confirm(asked.id)
+    told = {
+        "error": {"code": "conflict", "message": "the price is another by now", "fields": {"price": {}}},
+        "status": "failed",
+    }
+    assert result == ToolResult("id-2", "mutate", told)
+    assert last == Done(times(2))
+    assert script.requests[1].results == [told]
+    assert desk.observer.tools == [("mutate", ARGS, told)]
+    assert desk.store.confirmation_state(asked.id) == "failed"
+    assert desk.store.rows["user:7"][2].tool_result == told
 
 
 async def test_a_rejected_mutation_never_runs() -> None:

@@ -13,7 +13,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 from django.db import connection
-from testproject.shop.models import Material
+from testproject.shop.models import Document, Material, Part
 
 from gm_chat.models import ChatConversation, ChatTurn
 from gm_chat.testing.scripted import ScriptedProvider, call
@@ -135,6 +135,25 @@ class TestApproval:
         assert err.endswith("Do it? [y/N]\n")
         assert out == "Done.\n"
         assert Material.objects.count() == 1
+
+    def test_what_it_would_do_is_told_in_lines(self, somebody: list[str | BaseException], settings: Any) -> None:
+        changes = ["updatePart", "deletePart"]
+        settings.GM_CHAT = settings.GM_CHAT | {"allowed_mutations": changes, "confirm_mutations": changes}
+        steel = Material.objects.create(name="Steel", density=7.8)
+        brass = Material.objects.create(name="Bra\x1bss", density=8.4)
+        part = Part.objects.create(number="X-1", name="Bolt", material=steel)
+        Document.objects.create(title="drawing", part=part)
+        somebody += ["y", "n"]
+        update = call("mutate", mutation="updatePart", input={"id": part.pk, "material": brass.pk, "price": "9.9"})
+        delete = call("mutate", mutation="deletePart", input={"id": part.pk})
+        with ScriptedProvider.playing([update], [delete], ["Done."]):
+            _, err = ask("Change it", "--user", "ada")
+        assert f'  PartManager {part.pk} ("Bolt")\n  price: null -> "9.90"\n' in err
+        assert f'  material: {steel.pk} ("Steel") -> {brass.pk} ("Bra\\u001bss")\nDo it? [y/N]\n' in err
+        assert '  price: "9.90"\n' in err
+        assert "  also deletes 1 of DocumentManager\nDo it? [y/N]\n" in err
+        part.refresh_from_db()
+        assert part.material == brass
 
     @pytest.mark.parametrize("word", ["", "n", "yess", EOFError(), KeyboardInterrupt()], ids=repr)
     def test_anything_else_is_a_no(self, somebody: list[str | BaseException], word: str | BaseException) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -66,3 +67,43 @@ def test_the_nearest_are_first() -> None:
 def test_long_texts_may_be_written() -> None:
     call = build_call("updatePart", {"id": 1, "description": "x" * 100_000}, VIEW)
     assert len(call.values["description"]) == 100_000
+
+
+def test_expected_values_are_coerced_and_spellings_resolve() -> None:
+    expected = {"PRICE": "9.9", "status": "In design", "material_id": 3, "createdAt": "2024-01-01T00:00:00Z", "id": 1}
+    for name, values in (("updatePart", {"id": 1, "name": "x"}), ("deletePart", {"id": 1})):
+        call = build_call(name, values, VIEW, expected)
+        assert call.expected == {
+            "price": Decimal("9.9"),
+            "status": "draft",
+            "material": 3,
+            "created_at": datetime(2024, 1, 1, tzinfo=UTC),
+            "id": 1,
+        }
+    assert build_call("updatePart", {"id": 1, "name": "x"}, VIEW, {"name": None}).expected == {"name": None}
+    assert build_call("createTag", {"name": "x"}, VIEW).expected == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected", "code", "says"),
+    [
+        ("createTag", {"name": "x"}, {"name": "y"}, "invalid_argument", "createTag changes no row that exists"),
+        ("deletePart", {"id": 1}, {"pirce": 1}, "invalid_argument", "expected: PartManager has no field 'pirce'"),
+        ("deletePart", {"id": 1}, {"gross": "1"}, "invalid_argument", "no field 'gross'"),
+        ("deletePart", {"id": 1}, {"tags": [1]}, "invalid_argument", "no field 'tags'"),
+        ("deletePart", {"id": 1}, {"price": True}, "invalid_value", "expected: price: expected a decimal number"),
+        ("deletePart", {"id": 1}, {"status": "gone"}, "invalid_value", "expected: status: 'gone' is not one of"),
+        ("deletePart", {"id": 1}, {"material": "x"}, "invalid_value", "expected: material: expected an integer"),
+    ],
+)
+def test_expected_values_that_cannot_be_compared(name: str, values: Any, expected: Any, code: str, says: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        build_call(name, values, VIEW, expected)
+    assert caught.value.code == code
+    assert says in caught.value.message
+
+
+def test_the_nearest_fields_are_offered() -> None:
+    with pytest.raises(ToolError) as caught:
+        build_call("deletePart", {"id": 1}, VIEW, {"pirce": 1})
+    assert caught.value.details["allowed"][0] == "price"

@@ -77,6 +77,14 @@ def test_rows_and_fields() -> None:
     assert hook(names, Anybody()) == {"id"}  # type: ignore[arg-type] # all that the hook reads
 
 
+def test_mutations() -> None:
+    part = describe(run(block("retire_part"))).bindings["PartManager"]
+    own = [item for item in part.info.mutations if item.kind == "custom"]
+    assert [item.name for item in own] == ["retirePart", "reorderPart", "closeMonth"]
+    assert [item.name for item in own[1].inputs] == ["id", "supplier", "pieces", "urgent"]
+    assert part.custom["reorderPart"].permission == "shop.add_order"
+
+
 def test_the_mistake_gives_the_error_on_the_page() -> None:
     (expected,) = re.findall(r"```text\n(.*?)\n```", PAGE)
     with pytest.raises(DeclarationError, match=re.escape(expected)):

@@ -10,7 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.test import override_settings
 from testproject.shop import models as shop
 
-from gm_chat.managers import ModelManager, expose, registry
+from gm_chat.managers import ModelManager, expose, mutation, registry
 from gm_chat.managers.visibility import Rights, may_run, visibility_of
 from gm_chat.plugin import Actor
 
@@ -240,3 +240,46 @@ def test_nobody_may_run_what_is_not_declared() -> None:
     assert not may_run(update, Actor(), bindings)
     assert not may_run(replace(update, name="renameTag"), boss, bindings)
     assert not may_run(replace(update, manager="PaymentManager"), boss, bindings)
+
+
+def test_a_mutation_of_one_s_own_needs_the_permission_that_it_names() -> None:
+    asked: list[Actor] = []
+
+    def is_boss(of: Actor) -> bool:
+        asked.append(of)
+        return bool(of.user.username == "boss")
+
+    class TagManager(ModelManager):
+        chat_exposed = True
+        model = shop.Tag
+
+        @mutation
+        def touch(tag: Any, actor: Any) -> None: ...
+
+        @mutation(permission="shop.delete_part")
+        def melt(actor: Any) -> None: ...
+
+        @mutation(permission=is_boss)
+        def bless(actor: Any) -> None: ...
+
+    with registry.using(TagManager) as bindings:
+        infos = {item.name: item for item in bindings["TagManager"].info.mutations}
+
+        def rights(of: Actor) -> set[str]:
+            managers = Rights(bindings).of(of).managers
+            allowed = set(managers["TagManager"].mutations) if managers else set()
+            assert allowed == {name for name in infos if may_run(infos[name], of, bindings)}
+            return allowed
+
+        assert rights(actor(user("view_tag"))) == set()
+        assert rights(actor(user("view_tag", "change_tag"))) == {"updateTag", "touch"}
+        assert rights(actor(user("view_tag", "delete_part"))) == {"melt"}
+        boss = user("view_tag")
+        boss.username = "boss"
+        assert rights(actor(boss)) == {"bless"}
+        assert rights(actor(user("change_tag", "delete_part"))) == set()
+        assert rights(Actor()) == set()
+        assert {item.user_id for item in asked} == {item.user_id for item in asked if item.is_authenticated}
+        asked.clear()
+        assert Rights(bindings, mutations={"touch"}).of(actor(boss)).managers["TagManager"].mutations == set()
+        assert asked == [], "nobody is asked about what the chat does not allow"

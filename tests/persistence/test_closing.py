@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
-from testproject.stored import ANONYMOUS, BOLT, closed, opened, paused, tool_turn
+from testproject.stored import ANONYMOUS, BOLT, PREVIEW, closed, opened, paused, tool_turn
 
 from gm_chat.engine.events import Done, Error, TextChunk
 from gm_chat.engine.ports import ClosedTurn, StoredMessage
@@ -134,5 +134,5 @@ async def test_a_pause_keeps_the_turn_open_and_what_it_waits_for(store: DjangoTu
     assert waits.payload == '{"name":"Bolt","price":"9.90","weight":1e+16}'
     assert await store.pending(ANONYMOUS) == [type(turn.pending)(
         id="c1", mutation="createPart", input=BOLT, expires_at=turn.pending.expires_at,
-        progress=turn.pending.progress, turn_id="t1",
+        progress=turn.pending.progress, turn_id="t1", preview=PREVIEW,
     )]  # fmt: skip

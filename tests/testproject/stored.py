@@ -30,6 +30,7 @@ ANONYMOUS = Actor(session_key="s" * 32)
 STRANGER = Actor(session_key="x" * 32)
 CALL: dict[str, Any] = {"id": "c1", "name": "query", "args": {"manager": "PartManager"}}
 BOLT: dict[str, Any] = {"name": "Bolt", "price": "9.90", "weight": 1e16}
+PREVIEW: dict[str, Any] = {"action": "create", "tried": True, "changes": [{"field": "weight", "new": 1e16}]}
 
 
 def request(text: str = "Hello", actor: Actor = ANONYMOUS, key: str | None = None) -> TurnRequest:
@@ -103,13 +104,14 @@ def waiting(turn_id: str, id: str, opened: OpenedTurn, expires_at: datetime | No
         opened,
         StoredMessage(role="assistant", content="One bolt.", tool_calls=[{"id": id, "name": "mutate", "args": args}]),
         outcome=TurnOutcome("paused", input_tokens=10, output_tokens=5),
-        events=(TextChunk("One bolt."), ToolCall(id, "mutate", args), ConfirmMutation(id, "createPart", BOLT)),
+        events=(TextChunk("One bolt."), ToolCall(id, "mutate", args), ConfirmMutation(id, "createPart", BOLT, PREVIEW)),
         pending=PendingMutation(
             id=id,
             mutation="createPart",
             input=BOLT,
             expires_at=expires_at or timezone.now() + timedelta(minutes=5),
             progress=Progress(rounds=2, failed_rounds=1, mutations=1, seconds=1.5, usage=TokenUsage(10, 5)),
+            preview=PREVIEW,
         ),
     )
 

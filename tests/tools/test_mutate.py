@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -7,6 +8,9 @@ from django.contrib.auth.models import Permission
 from testproject.calling import call
 from testproject.shop import models as shop
 
+from gm_chat.managers.index import SchemaIndex
+from gm_chat.managers.service import DataService
+from gm_chat.managers.source import DjangoModelSource
 from gm_chat.plugin import ToolError
 from gm_chat.tools import mutate
 
@@ -39,7 +43,17 @@ def test_an_allowed_mutation_runs(context_for: Contexts) -> None:
 def test_a_confirmed_one_waits_for_its_approval(context_for: Contexts) -> None:
     settings: dict[str, Any] = {"allowed_mutations": ALLOWED, "confirm_mutations": ["createTag"]}
     waiting = run(context_for("staff", **settings), "createTag", {"NAME": "later"})
-    assert waiting == {"status": "confirmation_required", "mutation": "createTag", "input": {"NAME": "later"}}
+    assert waiting == {
+        "status": "confirmation_required",
+        "mutation": "createTag",
+        "input": {"NAME": "later"},
+        "preview": {
+            "action": "create",
+            "manager": "TagManager",
+            "tried": True,
+            "changes": [{"field": "name", "new": "later"}],
+        },
+    }
     assert not shop.Tag.objects.filter(name="later").exists()
     done = run(context_for("staff", approved=True, **settings), "createTag", {"NAME": "later"})
     assert done["status"] == "executed"
@@ -49,6 +63,55 @@ def test_nobody_is_asked_to_confirm_what_cannot_run(context_for: Contexts) -> No
     settings: dict[str, Any] = {"allowed_mutations": ALLOWED, "confirm_mutations": ALLOWED}
     assert (refused(context_for("staff", **settings), "createTag", {"nmae": "x"})).code == "invalid_argument"
     assert (refused(context_for("plain", **settings), "createTag", {"name": "x"})).code == "mutation_not_allowed"
+    taken = shop.Tag.objects.earliest("pk").name
+    assert (refused(context_for("staff", **settings), "createTag", {"name": taken})).code == "validation_failed"
+    assert (refused(context_for("staff", **settings), "deleteTag", {"id": 10**9})).code == "not_found"
+
+
+def test_expected_values_are_checked_before_and_after_the_approval(context_for: Contexts) -> None:
+    settings: dict[str, Any] = {"allowed_mutations": ALLOWED, "confirm_mutations": ["updateTag"]}
+    tag = shop.Tag.objects.create(name="old")
+    args = {"mutation": "updateTag", "input": {"id": tag.pk, "name": "new"}, "expected": {"name": "older"}}
+    with pytest.raises(ToolError, match='name is "old", not "older"'):
+        call(mutate, args, context_for("staff", **settings))
+    args["expected"] = {"name": "old"}
+    preview = call(mutate, args, context_for("staff", **settings))["preview"]
+    assert preview["changes"] == [{"field": "name", "old": "old", "new": "new"}]
+    approved = replace(context_for("staff", approved=True, **settings), shown=preview)
+    shop.Tag.objects.filter(pk=tag.pk).update(name="meanwhile")
+    with pytest.raises(ToolError, match='name is "meanwhile", not "old"') as caught:
+        call(mutate, args | {"expected": {}}, approved)
+    assert caught.value.code == "conflict"
+    shop.Tag.objects.filter(pk=tag.pk).update(name="old")
+    assert call(mutate, args, approved)["status"] == "executed"
+    assert shop.Tag.objects.get(pk=tag.pk).name == "new"
+
+
+def test_a_source_that_cannot_tell_shows_the_input_alone(context_for: Contexts, users: dict[str, Any]) -> None:
+    class Plain:
+        """A manager source with the methods of every source."""
+
+        name = "plain"
+
+        def __init__(self) -> None:
+            self.source = DjangoModelSource()
+            for method in ("describe", "visibility", "execute", "mutate"):
+                setattr(self, method, getattr(self.source, method))
+
+    source: Any = Plain()
+    service = DataService(SchemaIndex.build(source.describe()), [source])
+    settings: dict[str, Any] = {"allowed_mutations": ALLOWED, "confirm_mutations": ["createTag"]}
+    context = replace(context_for("staff", **settings), managers=service)
+    waiting = run(context, "createTag", {"name": "x"})
+    assert waiting == {"status": "confirmation_required", "mutation": "createTag", "input": {"name": "x"}}
+    tag = shop.Tag.objects.earliest("pk")
+    for name in ("deleteTag", "updateTag"):
+        args = {"mutation": name, "input": {"id": tag.pk, "name": "y"}, "expected": {"name": tag.name}}
+        args["input"] = {"id": tag.pk} if name == "deleteTag" else args["input"]
+        confirmed = replace(context, settings={**settings, "confirm_mutations": ["deleteTag"]})
+        with pytest.raises(ToolError, match="cannot be bound to old values") as caught:
+            call(mutate, args, confirmed)
+        assert caught.value.code == "unsupported"
 
 
 def test_checks_come_in_order(context_for: Contexts) -> None:
@@ -80,6 +143,14 @@ def test_checks_come_in_order(context_for: Contexts) -> None:
 )
 def test_forms(mutation: Any, values: Any, context_for: Contexts) -> None:
     assert (refused(context_for("staff"), mutation, values)).code == "invalid_argument"
+
+
+@pytest.mark.parametrize("expected", [None, [], "x", {1: 2}, {"no name!": 1}])
+def test_forms_of_expected(expected: Any, context_for: Contexts) -> None:
+    with pytest.raises(ToolError) as caught:
+        call(mutate, {"mutation": "deleteTag", "input": {"id": 1}, "expected": expected}, context_for(None))
+    assert caught.value.code == "invalid_argument"
+    assert caught.value.message.startswith("expected")
 
 
 def test_only_what_the_actor_could_run_is_offered(context_for: Contexts) -> None:

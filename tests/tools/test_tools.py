@@ -34,7 +34,7 @@ def test_inputs() -> None:
         "get_manager_schema": (["manager"], ["manager"]),
         "find_path": (["from_manager", "to_manager", "alternatives"], ["from_manager", "to_manager"]),
         "query": (["manager", "fields", "filters", "order_by", "first_per", "limit", "offset"], ["manager", "fields"]),
-        "mutate": (["mutation", "input"], ["mutation", "input"]),
+        "mutate": (["mutation", "input", "expected"], ["mutation", "input"]),
         "aggregate": (
             ["manager", "measures", "group_by", "filters", "having", "order_by", "fill", "limit"],
             ["manager"],

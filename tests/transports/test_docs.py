@@ -33,6 +33,12 @@ CHAT: dict[str, Any] = {
 }
 ANSWER = ["Frame and ", "gear.", done(10, 5)]
 BOLT = call("mutate", mutation="createMaterial", input={"name": "Bolt", "density": 7.1})
+PREVIEW = {
+    "action": "create",
+    "manager": "MaterialManager",
+    "tried": True,
+    "changes": [{"field": "name", "new": "Bolt"}, {"field": "density", "new": 7.1}],
+}
 TOKEN = "t" * 32
 EXAMPLES = [json.loads(line) for line in re.findall(r"```jsonl\n(.*?)```", TEXT, re.DOTALL)[0].splitlines()]
 UNPROVOKED = {"permission_denied", "interrupted", "rate_limited"}
@@ -163,7 +169,7 @@ async def test_the_modules_that_serve_it(code: str) -> None:
     [
         ToolCall("call-1", "query", {"manager": "PartManager"}),
         ToolResult("call-1", "query", {"data": []}),
-        ConfirmMutation("call-1", "createMaterial", {"name": "Bolt"}),
+        ConfirmMutation("call-1", "createMaterial", {"name": "Bolt", "density": 7.1}, PREVIEW),
         TextChunk("No part does."),
         Done(TokenUsage(100, 20)),
         Error("rate_limited", PUBLIC_MESSAGES["rate_limited"], {"retry_after_seconds": 3600}),

@@ -173,6 +173,7 @@ class TestPending:
             "id": asked[-1]["id"],
             "mutation": "createMaterial",
             "input": {"name": "Zinc", "density": 7.1},
+            "preview": asked[-1]["preview"],
             "turn_id": asked[-1]["turn_id"],
         }
         for client in (bob, AsyncClient()):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -32,6 +33,16 @@ from gm_chat.transports.wire import envelope, event_object, logged_object, pendi
         (
             ConfirmMutation("c1", "createPart", {"name": "Bolt"}),
             {"type": "confirm_mutation", "id": "c1", "mutation": "createPart", "input": {"name": "Bolt"}},
+        ),
+        (
+            ConfirmMutation("c1", "createPart", {"name": "Bolt"}, {"tried": True}),
+            {
+                "type": "confirm_mutation",
+                "id": "c1",
+                "mutation": "createPart",
+                "input": {"name": "Bolt"},
+                "preview": {"tried": True},
+            },
         ),
         (Done(TokenUsage(100, 20)), {"type": "done", "usage": {"input_tokens": 100, "output_tokens": 20}}),
         (
@@ -88,3 +99,4 @@ def test_a_pending_mutation_says_what_it_would_do_and_until_when() -> None:
         "id": "c1", "mutation": "createPart", "input": {"name": "Bolt"}, "turn_id": "t1",
         "expires_at": "2030-01-02T00:00:00+00:00",
     }  # fmt: skip
+    assert pending_object(replace(pending, preview={"tried": True}))["preview"] == {"tried": True}

@@ -105,6 +105,7 @@ async def test_each_signal_has_its_arguments(observer: Observer) -> None:
         ({"status": "executed", "data": {}}, True),
         ({"status": "cancelled", "reason": "user_rejected"}, True),
         ({"status": "cancelled", "reason": "confirmation_timed_out"}, True),
+        ({"status": "failed", "error": {"code": "conflict"}}, True),
         ({"status": "confirmation_required", **CREATE}, False),
         ({"error": {"code": "permission_denied"}}, False),
         (None, False),

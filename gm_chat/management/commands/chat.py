@@ -24,6 +24,7 @@ from gm_chat.wiring import Runtime, get_runtime
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator, Mapping
 
     from gm_chat.engine import TurnRunner
     from gm_chat.engine.events import Event
@@ -140,6 +141,8 @@ class Command(BaseCommand):
     def _approves(self, question: ConfirmMutation) -> bool:
         """Ask whoever sits at the terminal. Where nobody does, or they leave, nothing is changed."""
         self._note(f"{question.mutation} {to_json(question.input)}")
+        for line in _told(question.preview or {}):
+            self._note(f"  {line}")
         if self._json or not sys.stdin.isatty():
             self._note("Not done: it needs an approval, and nobody is at the terminal.")
             return False
@@ -174,6 +177,26 @@ class Command(BaseCommand):
         self._end_line()
         line = CONTROL.sub("", line)
         self.stderr.write(f"\x1b[2m{line}\x1b[0m" if self._dim else line, lambda text: text)
+
+
+def _told(preview: Mapping[str, Any]) -> Iterator[str]:
+    """What a change would do, a line each: of the row, of its values, of what goes along with it."""
+
+    def words(item: Mapping[str, Any], value: str, label: str) -> str:
+        text = to_json(item[value])
+        called = f" ({to_json(item[label])})" if label in item else ""
+        return f"{text if len(text) <= LINE_LENGTH else text[: LINE_LENGTH - 1] + '…'}{called}"
+
+    if "row" in preview:
+        yield f"{preview['manager']} {words(preview['row'], 'id', 'label')}"
+    for item in preview.get("arguments", ()):
+        yield f"{item['name']}: {words(item, 'value', 'label')}"
+    for item in preview.get("changes", ()):
+        yield f"{item['field']}: " + " -> ".join(
+            words(item, when, f"{when}_label") for when in ("old", "new") if when in item
+        )
+    for item in preview.get("also_deleted", ()):
+        yield f"also deletes {item['rows']} of {item['manager']}"
 
 
 def _actor(username: str | None) -> Actor:
