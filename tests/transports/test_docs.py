@@ -35,7 +35,7 @@ ANSWER = ["Frame and ", "gear.", done(10, 5)]
 BOLT = call("mutate", mutation="createMaterial", input={"name": "Bolt", "density": 7.1})
 TOKEN = "t" * 32
 EXAMPLES = [json.loads(line) for line in re.findall(r"```jsonl\n(.*?)```", TEXT, re.DOTALL)[0].splitlines()]
-UNPROVOKED = {"permission_denied", "interrupted", "rate_limited"}
+UNPROVOKED = {"permission_denied", "interrupted"}
 
 
 def blocks(language: str) -> list[str]:
