@@ -12,6 +12,9 @@ from gm_chat.errors import PUBLIC_MESSAGES, planned_public_error
 from gm_chat.providers.base import ProviderError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gm_chat.engine.budgets import BudgetState
     from gm_chat.engine.ports import TurnObserver
     from gm_chat.plugin.context import TurnContext
 
@@ -33,6 +36,8 @@ class TurnStopped(Exception):  # noqa: N818 (a decision of ours, not an error: n
         """Give the code, and the public fields of the event beside code and message."""
         super().__init__(code)
         self.event = Error(code, PUBLIC_MESSAGES[code], details)
+        self.budgets: Sequence[BudgetState] = ()
+        """How the actor's budgets stand, where that is why."""
 
     @classmethod
     def with_event(cls, event: Error) -> Self:

@@ -63,7 +63,7 @@ class RateLimited(TurnStopped):
     def __init__(self, seconds: float, budgets: Sequence[BudgetState]) -> None:
         """Give the seconds until something is left again; clients are told whole ones, at least one."""
         super().__init__("rate_limited", retry_after_seconds=max(1, math.ceil(seconds)))
-        self.budgets: Final = tuple(budgets)
+        self.budgets = tuple(budgets)
 
 
 class RateLimiter:

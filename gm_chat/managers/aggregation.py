@@ -39,8 +39,8 @@ def execute_aggregate(
 ) -> AggregatePage:
     """Run a plan under the actor's rights. Blocking. Raises ``ToolError("timeout")`` at the deadline."""
     alias = bindings[plan.manager].model._default_manager.db
-    with guard(alias, deadline):
-        return _Aggregation(plan, Scope(bindings, actor)).run()
+    with guard(alias, deadline) as check:
+        return _Aggregation(plan, Scope(bindings, actor, check)).run()
 
 
 class _Aggregation:

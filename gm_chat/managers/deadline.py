@@ -1,9 +1,12 @@
 """One deadline over all statements of a tool call, kept by the database itself.
 
 * SQLite: a progress handler, asked every 1,000 virtual-machine operations, also while rows are fetched.
-* PostgreSQL: a savepoint, read-only for reads, with a local ``statement_timeout`` of the time that is left.
+* PostgreSQL: a savepoint with a local ``statement_timeout`` of the time that is left.
 * MariaDB and MySQL: the session's ``max_statement_time`` or ``max_execution_time``, restored afterwards.
-* Others: checked between statements.
+
+On every database the clock is looked at before each statement, before each batch of rows that is fetched, and wherever
+Python works on what was fetched. While reads are guarded nothing can be written: SQLite is told ``query_only``, others
+``READ ONLY`` (MariaDB heeds that from the next transaction on).
 """
 
 from __future__ import annotations
@@ -14,37 +17,49 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.db import OperationalError, connections, transaction
+from django.db import DatabaseError, OperationalError, connections, transaction
 
 from gm_chat.plugin import ToolError
 
-__all__ = ["guard"]
+__all__ = ["Check", "guard", "unbounded"]
+
+Check = Callable[[], None]
+"""Raises ``ToolError("timeout")`` when the deadline is over."""
 
 _SQLITE_OPERATIONS: Final = 1_000
 
 
 @contextmanager
-def guard(alias: str, deadline: float | None, *, read_only: bool = True) -> Iterator[None]:
+def guard(alias: str, deadline: float | None, *, read_only: bool = True) -> Iterator[Check]:
     """Let the statements of the block run until ``deadline`` (``time.monotonic()``); ``None`` guards nothing.
 
-    Raises ``ToolError("timeout")``. The block must fetch what it reads: an open cursor escapes the guard.
+    Gives what the block is to call wherever it works for long without the database. Raises ``ToolError("timeout")``.
+    The block must fetch what it reads: an open cursor escapes the guard.
     """
     if deadline is None:
         with _readable():
-            yield
+            yield unbounded
         return
+
+    def check() -> None:
+        _left(deadline)
+
     bound = _Bound(connections[alias], deadline, read_only)
     try:
         with _readable(), _ARM.get(bound.connection.vendor, _between)(bound) as rearm:
 
-            def bounded(execute: Callable[..., Any], sql: str, params: Any, *rest: Any) -> Any:
+            def bounded(execute: Callable[..., Any], sql: str, params: Any, many: Any, context: Any) -> Any:
                 left = _left(deadline)
                 if rearm is not None:
                     rearm(left)
-                return execute(sql, params, *rest)
+                result = execute(sql, params, many, context)
+                wrapper = context["cursor"]
+                if not isinstance(wrapper.cursor, _Fetching):
+                    wrapper.cursor = _Fetching(wrapper.cursor, check)
+                return result
 
             with bound.connection.execute_wrapper(bounded):
-                yield
+                yield check
     except OperationalError as error:
         if not _is_timeout(error) and time.monotonic() < deadline:
             raise
@@ -60,6 +75,30 @@ def _readable() -> Iterator[None]:
         if "parser stack overflow" not in str(error):
             raise
         raise ToolError("too_large", "the filters are nested too deeply for the database; ask in two steps") from error
+
+
+def unbounded() -> None:
+    """The check where there is no deadline."""
+
+
+class _Fetching:
+    """A cursor that looks at the clock before each batch: drivers make rows of what the server has long sent."""
+
+    def __init__(self, cursor: Any, check: Check) -> None:
+        self._cursor = cursor
+        self._check = check
+
+    def fetchmany(self, *size: int) -> Any:
+        self._check()
+        return self._cursor.fetchmany(*size)
+
+    def __iter__(self) -> Iterator[Any]:
+        for row in self._cursor:
+            self._check()
+            yield row
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
 
 
 def _left(deadline: float) -> float:
@@ -93,11 +132,14 @@ def _between(_: _Bound) -> Iterator[Rearm | None]:
 def _sqlite(bound: _Bound) -> Iterator[Rearm | None]:
     bound.connection.ensure_connection()
     database, deadline = bound.connection.connection, bound.deadline
+    (before,) = database.execute("PRAGMA query_only").fetchone()
+    database.execute(f"PRAGMA query_only = {int(before or bound.read_only)}")
     database.set_progress_handler(lambda: time.monotonic() > deadline, _SQLITE_OPERATIONS)
     try:
         yield None
     finally:
         database.set_progress_handler(None, 0)
+        database.execute(f"PRAGMA query_only = {int(before)}")
 
 
 @contextmanager
@@ -107,7 +149,7 @@ def _postgresql(bound: _Bound) -> Iterator[Rearm | None]:
     with transaction.atomic(using=connection.alias):
 
         def run(sql: str, *params: str) -> Any:  # past Django's cursor: wrappers and query logs never see it
-            with connection.connection.cursor() as cursor:
+            with connection.wrap_database_errors, connection.connection.cursor() as cursor:
                 cursor.execute(sql, params)
                 return cursor.fetchone()
 
@@ -127,21 +169,30 @@ def _mysql(bound: _Bound) -> Iterator[Rearm | None]:
     connection = bound.connection
     connection.ensure_connection()
     is_mariadb = connection.mysql_is_mariadb
-    variable = "max_statement_time" if is_mariadb else "max_execution_time"
+    limit, access = (
+        ("max_statement_time", "tx_read_only") if is_mariadb else ("max_execution_time", "transaction_read_only")
+    )
 
     def run(sql: str, *params: Any) -> Any:
-        with connection.connection.cursor() as cursor:
+        with connection.wrap_database_errors, connection.connection.cursor() as cursor:
             cursor.execute(sql, params)
             return cursor.fetchone()
 
-    def rearm(left: float) -> None:
-        run(f"SET SESSION {variable} = %s", max(left, 0.001) if is_mariadb else int(_milliseconds(left)))
+    def limited(left: Any, read_only: Any) -> None:
+        run(f"SET SESSION {limit} = %s, SESSION {access} = %s", left, read_only)
 
-    (before,) = run(f"SELECT @@SESSION.{variable}")
+    def rearm(left: float) -> None:
+        limited(max(left, 0.001) if is_mariadb else int(_milliseconds(left)), read_only)
+
+    before = run(f"SELECT @@SESSION.{limit}, @@SESSION.{access}")
+    read_only = int(before[1] or bound.read_only)
     try:
         yield rearm
     finally:
-        run(f"SET SESSION {variable} = %s", before)
+        try:
+            limited(*before)
+        except DatabaseError:  # it is lost, and nobody shall go on with its limits
+            connection.close()
 
 
 _ARM: Final[dict[str, Callable[[_Bound], AbstractContextManager[Rearm | None]]]] = {

@@ -11,8 +11,9 @@ the labels are part of the schema.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,6 +41,8 @@ __all__ = ["execute_plan"]
 
 _PARENT: Final = "gm_chat_parent"
 _UNBOUNDED: Final = 2**31
+_LARGE: Final = frozenset({"json", "binary"})
+"""Types of which one value may take as long as many of others."""
 _UNTYPED: Final[Field[Any, Any]] = Field()
 Row = dict[str, Any]
 Columns = Sequence[Sequence[Any]]
@@ -52,8 +55,8 @@ def execute_plan(
 
     ``deadline`` is a ``time.monotonic()`` value that bounds all statements of the call together.
     """
-    with guard(bindings[plan.manager].model._default_manager.db, deadline):
-        return _run(plan, Scope(bindings, actor))
+    with guard(bindings[plan.manager].model._default_manager.db, deadline) as check:
+        return _run(plan, Scope(bindings, actor, check))
 
 
 def _run(plan: QueryPlan, scope: Scope) -> QueryPage:
@@ -201,7 +204,18 @@ class _Level:
             self._raw[f"gm_chat_{len(self._raw)}"] = column
             is_binary = connections[source.model._default_manager.db].vendor == "sqlite"
             return position, decimal_text(source.model, query_name, binary=is_binary)
-        return self.position(column), CONVERT.get(kind)
+        convert = CONVERT.get(kind)
+        return self.position(column), self._bounded(convert) if convert is not None and kind in _LARGE else convert
+
+    def _bounded(self, convert: Callable[[Any], Any]) -> Convert:
+        """Of one value after another, as long as there is time."""
+        check = self._scope.check
+
+        def bounded(value: Any) -> Any:
+            check()
+            return convert(value)
+
+        return bounded
 
     def _plan(self, selection: Selection, manager: str, prefix: str) -> _Shape:
         scope, binding = self._scope, self._scope.bindings[manager]
@@ -261,6 +275,7 @@ class _Level:
         """
         values: dict[str, Iterable[Any]] = {}
         for name, position, convert in shape.columns:
+            self._scope.check()
             column = columns[position]
             values[name] = column if convert is None else [None if v is None else convert(v) for v in column]
         if shape.computed:
@@ -286,10 +301,15 @@ class _Level:
         wanted = {key for key in keys if key is not None}
         rows = _loading(self._scope.rows(binding.info.name), needed, everything=everything).filter(pk__in=wanted)
         instances = {instance.pk: instance for instance in rows} if wanted else {}
+        computed = {name: self._bounded(partial(_computed, item, actor)) for name, item in shape.computed}
         return {
-            name: [jsonable(item.compute(instances[key], actor)) if key in instances else None for key in keys]
-            for name, item in shape.computed
+            name: [compute(instances[key]) if key in instances else None for key in keys]
+            for name, compute in computed.items()
         }
+
+
+def _computed(item: ComputedField, actor: Actor, instance: Model) -> Any:
+    return jsonable(item.compute(instance, actor))
 
 
 def _shown(column: Sequence[Any], within: Sequence[Any] | None) -> Sequence[Any]:

@@ -40,6 +40,7 @@ from gm_chat.managers.api import (
     Where,
 )
 from gm_chat.managers.date_parts import part_of
+from gm_chat.managers.deadline import unbounded
 from gm_chat.managers.functions import IsFirst, Shifted, require_time_zones
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from django.db.models.sql import Query
 
     from gm_chat.managers.binding import Binding, RelationBinding
+    from gm_chat.managers.deadline import Check
     from gm_chat.plugin import Actor
 
 __all__ = ["Link", "Outer", "Scope", "link_of", "pk_names", "sorted_keys"]
@@ -148,6 +150,8 @@ class Scope:
 
     bindings: Mapping[str, Binding]
     actor: Actor
+    check: Check = unbounded
+    """Called wherever Python works for long: raises when the call's time is over."""
     _rows: dict[str, models.QuerySet[Any]] = field(default_factory=dict, init=False)
     _fields: dict[str, dict[str, FieldInfo]] = field(default_factory=dict, init=False)
 

@@ -34,24 +34,20 @@ class Showing:
 
 async def say(runner: TurnRunner, said: Say, visit: Visit) -> Place | Error:
     """Begin a turn, or join the one that the same message began."""
-    return await begin(
-        runner,
-        TurnRequest(actor=visit.actor, text=said.text, transport="websocket", scope=visit.scope, key=said.key),
-    )
+    request = TurnRequest(actor=visit.actor, text=said.text, transport="websocket", scope=visit.scope, key=said.key)
+    return (await begin(runner, request)).place
 
 
 async def confirm(runner: TurnRunner, word: Confirm, visit: Visit) -> Place | Error:
     """Approve or reject a mutation, and go on with its turn."""
-    return await begin(
-        runner,
-        ConfirmRequest(
-            actor=visit.actor,
-            confirmation_id=word.confirmation_id,
-            approved=word.confirmed,
-            transport="websocket",
-            scope=visit.scope,
-        ),
+    request = ConfirmRequest(
+        actor=visit.actor,
+        confirmation_id=word.confirmation_id,
+        approved=word.confirmed,
+        transport="websocket",
+        scope=visit.scope,
     )
+    return (await begin(runner, request)).place
 
 
 async def cancel(runner: TurnRunner, turn_id: str, rest: Place | None, visit: Visit) -> Place | None:

@@ -16,10 +16,11 @@ from django.http import HttpResponse
 
 from gm_chat.persistence.threads import run_db
 from gm_chat.plugin import Action, Actor, Verdict
+from gm_chat.transports.address import visitor_address
 from gm_chat.transports.identity import identify, load_again
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from django.contrib.sessions.backends.base import SessionBase
 
@@ -53,13 +54,13 @@ class Visit:
     scope: Mapping[str, Any]
 
     @classmethod
-    async def begin(cls, scope: Mapping[str, Any]) -> tuple[Visit, Headers]:
+    async def begin(cls, scope: Mapping[str, Any], trusted_proxies: Sequence[str] = ()) -> tuple[Visit, Headers]:
         """Identify who opens a socket. The headers carry the cookie of a new anonymous session."""
-        return await run_db(_begin, scope)
+        return await run_db(_begin, scope, _address(scope, trusted_proxies))
 
     async def again(self) -> Visit:
         """Identify them anew: another actor means that they logged out, or that their session is over."""
-        return await run_db(_again, self.scope)
+        return await run_db(_again, self.scope, self.actor.address)
 
     async def is_permitted(self, runtime: Runtime) -> bool:
         """Ask the permission checks."""
@@ -67,10 +68,16 @@ class Visit:
         return decision.verdict is not Verdict.DENY
 
 
-def _begin(scope: Mapping[str, Any]) -> tuple[Visit, Headers]:
+def _address(scope: Mapping[str, Any], trusted_proxies: Sequence[str]) -> str | None:
+    peer = scope["client"][0] if scope.get("client") else None
+    forwarded = b",".join(value for name, value in scope.get("headers", ()) if name == b"x-forwarded-for")
+    return visitor_address(peer, forwarded.decode("latin-1"), trusted_proxies)
+
+
+def _begin(scope: Mapping[str, Any], address: str | None) -> tuple[Visit, Headers]:
     session: SessionBase | None = scope.get("session")
     known_key = None if session is None else session.session_key
-    visit = _visit(scope, scope.get("user"), session, create=True)
+    visit = _visit(scope, scope.get("user"), session, address, create=True)
     if session is None or visit.actor.is_authenticated:
         return visit, []
     if session.session_key is None:  # a signed-cookie session has its key from being saved
@@ -78,13 +85,14 @@ def _begin(scope: Mapping[str, Any]) -> tuple[Visit, Headers]:
     return visit, [] if session.session_key == known_key else [(b"set-cookie", _cookie(session))]
 
 
-def _again(scope: Mapping[str, Any]) -> Visit:
+def _again(scope: Mapping[str, Any], address: str | None) -> Visit:
     user, session = load_again(scope.get("user"), scope.get("session"))
-    return _visit(scope, user, session, create=False)
+    return _visit(scope, user, session, address, create=False)
 
 
-def _visit(scope: Mapping[str, Any], user: Any, session: SessionBase | None, *, create: bool) -> Visit:
-    address = scope["client"][0] if scope.get("client") else None
+def _visit(
+    scope: Mapping[str, Any], user: Any, session: SessionBase | None, address: str | None, *, create: bool
+) -> Visit:
     actor = identify(user, session, address, create=create)
     return Visit(actor, {**scope, "user": actor.user or AnonymousUser(), "session": session})
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gm_chat.engine.ports import ConfirmRequest
+from gm_chat.transports.budget_headers import budget_headers
 from gm_chat.transports.checked import BadEvent, BadMessage, Unusable
 from gm_chat.transports.incoming import read_confirm
 from gm_chat.transports.request import admit, read_body, read_turn_request
@@ -21,7 +22,6 @@ from gm_chat.wiring import get_runtime
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-    from gm_chat.engine import TurnRunner
     from gm_chat.engine.ports import TurnRequest
     from gm_chat.wiring import Runtime
 
@@ -36,7 +36,7 @@ async def chat(request: HttpRequest) -> HttpResponse:
         turn_request = await read_turn_request(request, "http", runtime)
     except Unusable as error:
         return json_response(envelope([event_object(error.event)]))
-    return await _whole(runtime.runner, turn_request)
+    return await _whole(runtime, turn_request)
 
 
 @chat_view("POST")
@@ -51,7 +51,7 @@ async def confirm(request: HttpRequest) -> HttpResponse:
     word = ConfirmRequest(
         actor=actor, confirmation_id=said.confirmation_id, approved=said.confirmed, transport="http", scope=scope
     )
-    return await _whole(runtime.runner, word)
+    return await _whole(runtime, word)
 
 
 @chat_view("POST")
@@ -80,8 +80,12 @@ async def confirmations(request: HttpRequest) -> HttpResponse:
     return json_response({"confirmations": [pending_object(item) for item in pending]})
 
 
-async def _whole(runner: TurnRunner, request: TurnRequest | ConfirmRequest) -> HttpResponse:
-    return json_response(envelope(await whole_answer(runner, request)))
+async def _whole(runtime: Runtime, request: TurnRequest | ConfirmRequest) -> HttpResponse:
+    events, budgets = await whole_answer(runtime.runner, request)
+    seconds = events[-1].get("retry_after_seconds")
+    window = runtime.settings.rate_limit.window_seconds
+    headers = budget_headers(budgets, window_seconds=window, retry_after_seconds=seconds)
+    return json_response(envelope(events), headers=headers)
 
 
 def _event_body(request: HttpRequest, runtime: Runtime) -> dict[str, object]:

@@ -12,6 +12,7 @@ from django.http.request import RawPostDataException
 from gm_chat.engine.ports import TurnRequest
 from gm_chat.persistence.threads import run_db
 from gm_chat.plugin import Action, Verdict
+from gm_chat.transports.address import visitor_address
 from gm_chat.transports.checked import BadMessage, json_object, usable_key
 from gm_chat.transports.identity import identify
 from gm_chat.transports.incoming import read_say
@@ -34,7 +35,9 @@ async def admit(request: HttpRequest, runtime: Runtime, *, create: bool = False)
     ``create`` gives an anonymous visitor without a session one, so that the response carries its cookie. Returns the
     actor and the scope that permission checks see.
     """
-    actor = await run_db(_identify, request, create=create)
+    trusted = runtime.settings.rate_limit.trusted_proxies
+    address = visitor_address(request.META.get("REMOTE_ADDR"), request.META.get("HTTP_X_FORWARDED_FOR"), trusted)
+    actor = await run_db(_identify, request, address, create=create)
     scope = scope_of(request, actor)
     decision = await runtime.permit(Action("connect"), actor, {"scope": scope})
     if decision.verdict is Verdict.DENY:
@@ -82,6 +85,5 @@ def _headers(request: HttpRequest) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def _identify(request: HttpRequest, *, create: bool) -> Actor:
-    address = request.META.get("REMOTE_ADDR") or None
+def _identify(request: HttpRequest, address: str | None, *, create: bool) -> Actor:
     return identify(getattr(request, "user", None), getattr(request, "session", None), address, create=create)

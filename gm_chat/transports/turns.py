@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gm_chat.engine import UnknownTurnError
 from gm_chat.engine.events import Error
@@ -12,28 +12,35 @@ from gm_chat.engine.ports import TurnRequest
 from gm_chat.transports.wire import event_object, logged_object
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Awaitable, Sequence
 
     from gm_chat.engine import TurnRunner
+    from gm_chat.engine.budgets import BudgetState
     from gm_chat.engine.ports import ConfirmRequest
     from gm_chat.plugin import Actor
 
-__all__ = ["answer", "begin", "exists", "follow", "whole_answer"]
+__all__ = ["Begun", "answer", "begin", "exists", "follow", "whole_answer"]
 
 
-async def begin(runner: TurnRunner, request: TurnRequest | ConfirmRequest) -> tuple[str, int] | Error:
-    """Start, join or resume a turn: its id, and the ``seq`` after which its answer to this request begins.
+class Begun(NamedTuple):
+    """What came of a request: a turn's id and the ``seq`` after which its answer begins, or a refusal.
 
-    A refusal is an event like any other, only that it belongs to no turn.
+    ``budgets`` is how the actor's budgets stand, as far as that was asked for.
     """
+
+    place: tuple[str, int] | Error
+    budgets: Sequence[BudgetState] = ()
+
+
+async def begin(runner: TurnRunner, request: TurnRequest | ConfirmRequest) -> Begun:
+    """Start, join or resume a turn. A refusal is an event like any other, only that it belongs to no turn."""
     try:
-        if isinstance(request, TurnRequest):
-            return await runner.start(request), 0
-        return await runner.confirm(request)
+        place = (await runner.start(request), 0) if isinstance(request, TurnRequest) else await runner.confirm(request)
+        return Begun(place, runner.budgets(place[0]))
     except TurnStopped as refusal:
-        return refusal.event
+        return Begun(refusal.event, refusal.budgets)
     except Exception as error:  # noqa: BLE001 - logged, and told to the client in general words
-        return unexpected(error, "of a request that was not accepted")
+        return Begun(unexpected(error, "of a request that was not accepted"))
 
 
 async def follow(
@@ -48,24 +55,28 @@ async def follow(
             yield logged_object(logged)
 
 
-async def answer(runner: TurnRunner, request: TurnRequest | ConfirmRequest) -> AsyncGenerator[dict[str, Any], None]:
-    """Begin a turn and follow it. Nothing is begun before the first event is asked for."""
-    match await begin(runner, request):
+async def answer(runner: TurnRunner, beginning: Awaitable[Begun], actor: Actor) -> AsyncGenerator[dict[str, Any], None]:
+    """Wait until a turn has begun, and follow it."""
+    match (await beginning).place:
         case Error() as refusal:
             yield event_object(refusal)
         case turn_id, after_seq:
-            async with aclosing(follow(runner, turn_id, after_seq, request.actor)) as events:
+            async with aclosing(follow(runner, turn_id, after_seq, actor)) as events:
                 async for event in events:
                     yield event
 
 
-async def whole_answer(runner: TurnRunner, request: TurnRequest | ConfirmRequest) -> list[dict[str, Any]]:
-    """The same events as :func:`answer`, all of them at the turn's end."""
-    match await begin(runner, request):
+async def whole_answer(
+    runner: TurnRunner, request: TurnRequest | ConfirmRequest
+) -> tuple[list[dict[str, Any]], Sequence[BudgetState]]:
+    """The same events as :func:`answer`, all of them at the turn's end, and how the budgets stand then."""
+    begun = await begin(runner, request)
+    match begun.place:
         case Error() as refusal:
-            return [event_object(refusal)]
+            return [event_object(refusal)], begun.budgets
         case turn_id, after_seq:
-            return [logged_object(item) for item in await runner.collect(turn_id, after_seq, actor=request.actor)]
+            events = await runner.collect(turn_id, after_seq, actor=request.actor)
+            return [logged_object(item) for item in events], runner.budgets(turn_id)
 
 
 async def exists(runner: TurnRunner, turn_id: str, actor: Actor) -> bool:

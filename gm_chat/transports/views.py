@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 from gm_chat.encoding import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
 
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
@@ -50,11 +50,10 @@ def chat_view(*methods: str) -> Callable[[View], View]:
     return decorate
 
 
-def json_response(value: Any, *, status: int = 200) -> HttpResponse:
+def json_response(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:
     """A response in the chat's own JSON, which caches keep away from."""
-    return HttpResponse(
-        to_json(value), status=status, content_type="application/json", headers={"Cache-Control": "no-store"}
-    )
+    headers = {"Cache-Control": "no-store", **(headers or {})}
+    return HttpResponse(to_json(value), status=status, content_type="application/json", headers=headers)
 
 
 def not_found() -> HttpResponse:

@@ -48,7 +48,7 @@ async def chat_socket(scope: MutableMapping[str, Any], receive: Receive, send: S
     try:
         runtime = get_runtime()
         if is_welcome(scope, runtime.settings.allowed_origins):
-            visit, headers = await Visit.begin(scope)
+            visit, headers = await Visit.begin(scope, runtime.settings.rate_limit.trusted_proxies)
             if await visit.is_permitted(runtime):
                 code = 0
     except Exception:

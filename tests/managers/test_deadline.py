@@ -1,29 +1,49 @@
 from __future__ import annotations
 
+import itertools
 import os
 import time
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import OperationalError, connection, connections, transaction
+from django.db import DatabaseError, OperationalError, connection, connections, transaction
+from django.db.models.expressions import RawSQL
 from testproject.desk import Desk, actor_of
+from testproject.shop import models as shop
 from testproject.shop_rows import fill_shop
 
 from gm_chat.managers import registry
+from gm_chat.managers.aggregate import build_aggregate
+from gm_chat.managers.aggregation import execute_aggregate
+from gm_chat.managers.binding import ComputedField
 from gm_chat.managers.deadline import guard
 from gm_chat.managers.executor import execute_plan
 from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) SELECT COUNT(*) FROM n"
+    from django.db.models import QuerySet
+
+ENDLESS = {
+    "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) "
+    "SELECT COUNT(*) FROM n",
+    "postgresql": "SELECT COUNT(*) FROM generate_series(1, 1000000000000)",
+    "mysql": "SELECT COUNT(*) FROM seq_1_to_100000000000 WHERE MOD(seq, 7) = 1",
+}
+MANY_ROWS = {
+    "sqlite": ENDLESS["sqlite"].replace("COUNT(*)", "i"),
+    "postgresql": "SELECT i FROM generate_series(1, 400000) AS i",
+    "mysql": "SELECT seq FROM seq_1_to_400000",
+}
 
 
 def run(sql: str, alias: str = "default", *params: Any) -> Any:
     with connections[alias].cursor() as cursor:
         cursor.execute(sql, params)
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
 
 def soon(seconds: float = 0.2) -> float:
@@ -33,7 +53,7 @@ def soon(seconds: float = 0.2) -> float:
 def test_a_statement_ends_at_the_deadline(db: None) -> None:
     start = time.monotonic()
     with pytest.raises(ToolError) as caught, guard("default", soon()):
-        run(ENDLESS)
+        run(ENDLESS[connection.vendor])
     assert caught.value.code == "timeout"
     assert time.monotonic() - start < 2
     assert run("SELECT 1") == [(1,)]  # the guard is gone, and the connection works
@@ -53,9 +73,10 @@ def test_conditions_nested_too_deeply_are_told(db: None, deadline: int | None) -
 def test_fetching_ends_at_the_deadline(db: None) -> None:
     def fetch_on() -> None:
         with guard("default", soon()), connection.cursor() as cursor:
-            cursor.execute(ENDLESS.replace("COUNT(*)", "i"))
-            while cursor.fetchmany(100):
-                pass
+            while True:
+                cursor.execute(MANY_ROWS[connection.vendor])
+                while cursor.fetchmany(100):
+                    pass
 
     with pytest.raises(ToolError, match="too long"):
         fetch_on()
@@ -79,7 +100,7 @@ def test_nothing_is_guarded_without_a_deadline(db: None) -> None:
 
 
 def test_other_failures_stay_what_they_are(db: None) -> None:
-    with pytest.raises(OperationalError, match="no such table"), guard("default", soon(60)):
+    with pytest.raises(DatabaseError, match=r"no such table|does not exist|doesn.t exist"), guard("default", soon(60)):
         run("SELECT * FROM nowhere")
 
 
@@ -90,6 +111,105 @@ def test_a_plan_runs_under_its_deadline(db: None) -> None:
     with pytest.raises(ToolError) as caught:
         execute_plan(plan, desk.bindings, desk.actor, deadline=time.monotonic() - 1)
     assert caught.value.code == "timeout"
+
+
+# --- whatever takes the time, on whatever database ----------------------------------------------------------------
+
+LIMIT = 0.5
+
+
+def one_heavy_statement(rows: QuerySet[Any]) -> QuerySet[Any]:
+    endless = RawSQL(f"({ENDLESS[connection.vendor]})", ())  # noqa: S611 - a constant
+    return rows.annotate(endless=endless).filter(endless__gt=0)
+
+
+def many_small_statements(rows: QuerySet[Any]) -> QuerySet[Any]:
+    while rows.exists():
+        pass
+    return rows
+
+
+def a_slow_fetch(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Many rows that the driver makes objects of when all that the server does is done."""
+    for _ in itertools.count():
+        with connection.cursor() as cursor:
+            cursor.execute(MANY_ROWS[connection.vendor])
+            while cursor.fetchmany(100):
+                pass
+    return rows
+
+
+@pytest.mark.parametrize("slow", [one_heavy_statement, many_small_statements, a_slow_fetch])
+@pytest.mark.parametrize("tool", ["query", "aggregate"])
+def test_the_guard_fires(db: None, slow: Callable[..., Any], tool: str) -> None:
+    """Without it each of these would go on for ever, or for hours."""
+    user = fill_shop(parts=5)["staff"]
+    bindings = registry.bindings()
+    rule = replace(bindings["PartManager"], visible_to=lambda rows, actor: slow(rows))
+    desk = Desk({**bindings, "PartManager": rule}, actor_of(user))
+    with pytest.raises(ToolError) as caught:
+        ask(desk, tool, deadline=soon(LIMIT))
+    assert caught.value.code == "timeout"
+    free = Desk(bindings, desk.actor)  # the connection is as it was
+    assert ask(free, tool, deadline=soon(60)) == ask(free, tool, deadline=None)
+    shop.Tag.objects.create(name="written")
+
+
+def ask(desk: Desk, tool: str, *, deadline: float | None) -> Any:
+    if tool == "query":
+        plan = desk.plan("PartManager", ["name", {"tags": ["name"]}])
+        return execute_plan(plan, desk.bindings, desk.actor, deadline=deadline).data
+    sums = build_aggregate({"manager": "PartManager", "measures": "median(price)"}, desk.view, max_results=200)
+    return execute_aggregate(sums, desk.bindings, desk.actor, deadline=deadline).data
+
+
+def test_python_stops_between_two_rows(db: None) -> None:
+    """What Python computes of a row is not stopped, but it is the last one."""
+    user, computed = fill_shop(parts=5)["staff"], []
+    bindings = registry.bindings()
+    deadline = soon(LIMIT)
+
+    def compute(part: Any, actor: Any) -> int:
+        while time.monotonic() < deadline:
+            pass
+        computed.append(part)
+        return 1
+
+    rule = replace(bindings["PartManager"], computed={"gross": ComputedField(compute=compute, type="integer")})
+    desk = Desk({**bindings, "PartManager": rule}, actor_of(user))
+    with pytest.raises(ToolError, match="too long"):
+        execute_plan(desk.plan("PartManager", ["gross"]), desk.bindings, desk.actor, deadline=deadline)
+    assert len(computed) == 1
+
+
+def test_large_values_stop_between_two_rows(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    user, deadline, made = fill_shop(parts=5)["staff"], soon(LIMIT), []
+
+    def convert(value: Any) -> Any:
+        while time.monotonic() < deadline:
+            pass
+        made.append(value)
+        return value
+
+    monkeypatch.setattr("gm_chat.managers.executor.CONVERT", {"json": convert})
+    desk = Desk(registry.bindings(), actor_of(user))
+    with pytest.raises(ToolError, match="too long"):
+        execute_plan(desk.plan("PartManager", ["attributes"]), desk.bindings, desk.actor, deadline=deadline)
+    assert len(made) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("within", [True, False])
+def test_what_reads_cannot_write(within: bool) -> None:
+    if within and connection.vendor == "mysql":
+        pytest.skip("MariaDB makes no transaction read-only that has begun")
+    with transaction.atomic() if within else nullcontext():
+        with pytest.raises(DatabaseError), guard("default", soon(60)), transaction.atomic():
+            shop.Tag.objects.create(name="by a read")
+        with guard("default", soon(60), read_only=False):
+            shop.Tag.objects.create(name="by a write")
+        shop.Tag.objects.create(name="by nobody's leave")
+    assert set(shop.Tag.objects.values_list("name", flat=True)) == {"by a write", "by nobody's leave"}
 
 
 # --- servers, where there are any -------------------------------------------------------------------------------

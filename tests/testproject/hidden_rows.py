@@ -80,9 +80,9 @@ def _join(row: models.Model, exposed: set[type[models.Model]]) -> None:
     for relation in row._meta.related_objects:
         if isinstance(relation.field, models.OneToOneField) or relation.related_model not in exposed:
             continue
-        if relation.many_to_many:
-            if relation.through._meta.auto_created:
-                getattr(row, relation.get_accessor_name()).add(*relation.related_model._default_manager.all()[:2])
+        if isinstance(relation, models.ManyToManyRel):
+            if relation.through is not None and relation.through._meta.auto_created:
+                getattr(row, str(relation.get_accessor_name())).add(*relation.related_model._default_manager.all()[:2])
             continue
         rows = relation.related_model._default_manager.order_by("pk")
         shown = next(each.pk for each in rows[1:3] if each.pk != row.pk)

@@ -41,7 +41,7 @@ PREVIEW = {
 }
 TOKEN = "t" * 32
 EXAMPLES = [json.loads(line) for line in re.findall(r"```jsonl\n(.*?)```", TEXT, re.DOTALL)[0].splitlines()]
-UNPROVOKED = {"permission_denied", "interrupted", "rate_limited"}
+UNPROVOKED = {"permission_denied", "interrupted"}
 
 
 def blocks(language: str) -> list[str]:

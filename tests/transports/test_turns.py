@@ -1,18 +1,20 @@
 from __future__ import annotations
 
-from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gm_chat.engine import TurnRunner, UnknownTurnError
 from gm_chat.engine.events import Error
-from gm_chat.engine.ports import ConfirmRequest
+from gm_chat.engine.ports import ConfirmRequest, TurnRequest
 from gm_chat.loops import legacy_loop
 from gm_chat.plugin import Actor
 from gm_chat.testing.scripted import ScriptedProvider
 from gm_chat.testing.services import MemoryServices, ask
 from gm_chat.transports.turns import answer, begin, exists, follow, whole_answer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
 
 
 @pytest.fixture
@@ -25,39 +27,38 @@ def runner(services: MemoryServices) -> TurnRunner:
     return TurnRunner(services, legacy_loop)
 
 
+def answered(runner: TurnRunner, request: TurnRequest) -> AsyncGenerator[dict[str, Any], None]:
+    return answer(runner, begin(runner, request), request.actor)
+
+
 async def test_an_answer_is_the_public_form_of_the_turn_s_events(runner: TurnRunner) -> None:
     with ScriptedProvider.playing(["Hi"]):
-        events = [event async for event in answer(runner, ask())]
+        events = [event async for event in answered(runner, ask())]
     assert [(event["type"], event["seq"]) for event in events] == [("text_chunk", 1), ("done", 2)]
 
 
 async def test_the_whole_answer_is_the_same_events(services: MemoryServices, runner: TurnRunner) -> None:
     with ScriptedProvider.playing(["Hi"]):
-        events = await whole_answer(runner, ask(key="k"))
+        events, _ = await whole_answer(runner, ask(key="k"))
     assert [(event["type"], event["seq"]) for event in events] == [("text_chunk", 1), ("done", 2)]
-    assert [event async for event in answer(runner, ask(key="k"))] == events
+    assert [event async for event in answered(runner, ask(key="k"))] == events
     elsewhere = TurnRunner(services, legacy_loop)  # where the turn is known from the store alone
-    assert await whole_answer(elsewhere, ask(key="k")) == events
+    assert await whole_answer(elsewhere, ask(key="k")) == (events, ())
     services.denied = frozenset({"message"})
-    assert [event["code"] for event in await whole_answer(runner, ask())] == ["permission_denied"]
-
-
-async def test_nothing_begins_before_the_first_event_is_asked_for(services: MemoryServices, runner: TurnRunner) -> None:
-    async with aclosing(answer(runner, ask())):
-        pass
-    assert services.asked == []
+    refused, _ = await whole_answer(runner, ask())
+    assert [event["code"] for event in refused] == ["permission_denied"]
 
 
 async def test_a_refusal_is_one_event_that_belongs_to_no_turn(services: MemoryServices, runner: TurnRunner) -> None:
     services.denied = frozenset({"message"})
-    (event,) = [event async for event in answer(runner, ask())]
+    (event,) = [event async for event in answered(runner, ask())]
     assert (event["type"], event["code"]) == ("error", "permission_denied")
     assert "turn_id" not in event
 
 
 async def test_a_word_on_nothing_is_a_bad_event(runner: TurnRunner) -> None:
     word = ConfirmRequest(actor=Actor("7"), confirmation_id="c1", approved=True, transport="http")
-    refusal = await begin(runner, word)
+    refusal = (await begin(runner, word)).place
     assert isinstance(refusal, Error)
     assert refusal.code == "bad_event"
 
@@ -69,7 +70,7 @@ async def test_what_nobody_expected_is_told_in_general_words(
         raise RuntimeError("secret")
 
     monkeypatch.setattr(runner, "start", fail)
-    refusal = await begin(runner, ask())
+    refusal = (await begin(runner, ask())).place
     assert isinstance(refusal, Error)
     assert refusal.code == "chat_error"
     assert "secret" not in refusal.message
@@ -78,7 +79,7 @@ async def test_what_nobody_expected_is_told_in_general_words(
 
 async def test_only_its_owner_can_follow_a_turn(runner: TurnRunner) -> None:
     with ScriptedProvider.playing(["Hi"]):
-        (first, _) = [event async for event in answer(runner, ask())]
+        (first, _) = [event async for event in answered(runner, ask())]
     turn_id = first["turn_id"]
     assert [event["seq"] async for event in follow(runner, turn_id, 1, Actor("7"))] == [2]
     assert await exists(runner, turn_id, Actor("7"))

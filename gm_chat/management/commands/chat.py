@@ -119,7 +119,7 @@ class Command(BaseCommand):
 
     async def _follow(self, runner: TurnRunner, request: TurnRequest | ConfirmRequest) -> Event | None:
         """Show what comes of a request, and return the last event."""
-        place = await begin(runner, request)
+        place = (await begin(runner, request)).place
         if isinstance(place, Error):
             if self._json:
                 self.stdout.write(to_json(event_object(place)))

@@ -1,0 +1,1 @@
+"""gm-chat's rate limit, counted in Redis."""
