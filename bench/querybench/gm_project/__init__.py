@@ -1,0 +1,1 @@
+"""A GeneralManager project's app over the tables: it wraps the models that are there."""
