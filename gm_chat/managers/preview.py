@@ -53,7 +53,7 @@ def preview_of(writing: Writing, sight: Sight, *, tried: bool) -> dict[str, Any]
     writing.prepare()
     preview: dict[str, Any] = {"action": kind, "manager": manager, "tried": tried}
     if writing.has_target:
-        preview["row"] = {"id": brief(writing.key), **_labelled("label", sight.name_of(manager, writing.row))}
+        preview["row"] = {"id": brief(writing.key), **_labelled("label", sight.call(manager, before))}
     if kind == "custom":
         preview["arguments"] = [_argument(name, writing, sight) for name in writing.values]
     if kind == "delete":

@@ -102,11 +102,23 @@ class Sight:
 
     def name_column(self, manager: str) -> str | None:
         """The ORM name of the field that a row is called by: of the visible texts one named so, or the first."""
+        name = self._name_field(manager)
+        return None if name is None else self.scope.bindings[manager].columns[name]
+
+    def _name_field(self, manager: str) -> str | None:
         if manager not in self.rights:
             return None
         texts = [item.name for item in self.fields(manager) if item.type == "string" and not item.choices]
-        named = next((name for name in _NAMES if name in texts), texts[0] if texts else None)
-        return None if named is None else self.scope.bindings[manager].columns[named]
+        return next((name for name in _NAMES if name in texts), texts[0] if texts else None)
+
+    def call(self, manager: str, seen: Mapping[str, Seen]) -> Any:
+        """What a row is called that was read whole: where it has no name of its own, by the rows that it refers to."""
+        name = self._name_field(manager)
+        relations = [seen[item].label for item in self._to_one(manager) if item in seen]
+        named = [label for label in relations if isinstance(label, str)]
+        if name not in _NAMES and named:
+            return ", ".join(named)
+        return None if name is None or name not in seen else seen[name].value
 
     def name_of(self, manager: str, row: Any) -> Any:
         """What a visible row is called, from an instance."""

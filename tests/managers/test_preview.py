@@ -170,6 +170,18 @@ def test_what_saving_adds_is_shown_too(desk: Desk, part: Any, monkeypatch: pytes
     }
 
 
+def test_a_row_without_a_name_is_called_by_what_it_refers_to(desk: Desk, part: Any) -> None:
+    project = shop.Project.objects.create(code="p", name="Press")
+    line = shop.BomLine.objects.create(project=project, part=part, position=1)
+    assert preview(desk, "updateBomLine", id=line.pk, quantity=2)["row"] == {"id": line.pk, "label": "Press, Bolt"}
+    blind = hiding(desk, "ProjectManager", lambda rows, actor: rows.none())
+    assert preview(blind, "updateBomLine", id=line.pk, quantity=2)["row"] == {"id": line.pk, "label": "Bolt"}
+    spec = shop.Specification.objects.create(part=part, text="tight")
+    assert preview(desk, "deleteSpecification", id=spec.pk)["row"]["label"] == "Bolt"
+    blind = hiding(desk, "PartManager", lambda rows, actor: rows.none())
+    assert preview(blind, "deleteSpecification", id=spec.pk)["row"]["label"] == "tight"
+
+
 def test_many_to_many_relations_are_lists_with_names(desk: Desk, part: Any) -> None:
     one, two, three = shop.Tag.objects.order_by("pk")[:3]
     part.tags.set([one, two])
