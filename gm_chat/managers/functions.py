@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from contextlib import contextmanager
-from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 _LONGEST_CONCATENATION: Final = 64 * 2**20
+_SHORTEST_RUN: Final = 4_096
 
 
 class DaysBetween(Func):
@@ -260,17 +261,42 @@ def _repeating(compiled: tuple[str, Sequence[Any]], template: str) -> tuple[str,
 
 
 class _SqliteMedian:
-    """The aggregate on SQLite; nulls do not count."""
+    """The aggregate on SQLite; nulls do not count.
+
+    SQLite looks at its deadline between two steps alone. So values are sorted as they come, in runs of which each is
+    at least twice as long as the next: merging two sorted runs takes a tenth of what sorting them would.
+    """
 
     def __init__(self) -> None:
-        self._values: list[float] = []
+        self._runs: list[list[float]] = [[]]
 
     def step(self, value: float | None) -> None:
-        if value is not None:
-            self._values.append(value)
+        if value is None:
+            return
+        runs = self._runs
+        runs[-1].append(value)
+        if len(runs[-1]) < _SHORTEST_RUN:
+            return
+        runs[-1].sort()
+        while len(runs) > 1 and len(runs[-2]) == len(runs[-1]):
+            last = runs.pop()
+            runs[-1] += last
+            runs[-1].sort()
+        runs.append([])
 
     def finalize(self) -> float | None:
-        return median(self._values) if self._values else None
+        self._runs[-1].sort()
+        count = sum(map(len, self._runs))
+        return (self._smallest((count - 1) // 2) + self._smallest(count // 2)) / 2 if count else None
+
+    def _smallest(self, place: int) -> float:
+        """The value at a place of all in order: of each run the first that is not before it, and the least of these."""
+
+        def is_reached(value: float) -> bool:
+            return sum(bisect_right(run, value) for run in self._runs) > place
+
+        firsts = ((run, bisect_left(run, True, key=is_reached)) for run in self._runs)  # noqa: FBT003 - false comes first
+        return min(run[first] for run, first in firsts if first < len(run))
 
 
 @contextmanager

@@ -258,6 +258,9 @@ class Scope:
     ) -> Q:
         """Two fields. A comparison with null does not hold, so that its negation does, as everywhere."""
         other: Any
+        of_days = {kind, reference.type} == {"date", "datetime"} or reference.part is not None
+        if of_days and "datetime" in {kind, reference.type}:
+            require_time_zones(connections[self.rows(manager).db])
         if reference.outer and outer is not None:
             other = self.bindings[outer.manager].columns[reference.path[0]]
             for _ in range(outer.level):

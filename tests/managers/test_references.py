@@ -111,3 +111,23 @@ def test_moments_keep_their_fractions(desk: Desk) -> None:
     same = {"field": "created_at", "plus": "0 days"}
     assert part.pk in matching(desk, "PartManager", created_at=same)
     assert part.pk in matching(desk, "PartManager", created_at__lt={"field": "created_at", "plus": "1 second"})
+
+
+@pytest.mark.parametrize(
+    ("filters", "takes_days"),
+    [
+        ({"due_on__lt": {"field": "ordered_at"}}, True),
+        ({"ordered_at__lt": {"field": "due_on"}}, True),
+        ({"due_on__month": {"field": "ordered_at__month"}}, True),
+        ({"ordered_at__month": {"field": "due_on__month"}}, True),
+        ({"ordered_at__lt": {"field": "ordered_at"}}, False),
+        ({"due_on__lt": {"field": "due_on", "plus": "1 day"}}, False),
+    ],
+)
+def test_the_day_of_a_moment_needs_the_database_to_know_time_zones(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, filters: dict[str, Any], takes_days: bool
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("gm_chat.managers.rows.require_time_zones", lambda connection: asked.append(connection.alias))
+    matching(desk, "OrderManager", **filters)
+    assert bool(asked) is takes_days
