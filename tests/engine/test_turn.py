@@ -587,6 +587,10 @@ class Managers:
         self.calls.append(call.mutation.name)
         return {"status": "executed"}
 
+    async def preview(self, call: MutationCall, actor: Actor, *, deadline: float | None) -> Mapping[str, Any]:
+        self.calls.append(f"preview {call.mutation.name}")
+        return {"tried": True}
+
 
 CREATE = MutationCall(MutationInfo(name="createPart", manager="PartManager", kind="create"), {"name": "Bolt"})
 
@@ -611,6 +615,21 @@ async def test_a_mutation_is_asked_about_when_it_is_about_to_run(name: str, aske
     assert services.asked == asked
     assert managers.calls == ["query", "createPart"]
     assert turn.requests[1].results == [{"status": "executed"}]
+
+
+async def test_a_preview_is_asked_about_like_the_mutation() -> None:
+    async def preview(args: Mapping[str, Any], context: ToolContext) -> Any:
+        return await context.managers.preview(CREATE, context.actor, deadline=None)
+
+    managers = Managers()
+    services = MemoryServices(tools=[tool(preview, write=True)], managers=managers)
+    turn = await play_turn(services, [call("preview")], ["Done."])
+    assert services.asked[-1] == "mutation createPart"
+    assert (managers.calls, turn.requests[1].results) == (["preview createPart"], [{"tried": True}])
+    services.denied = frozenset({"mutation createPart"})
+    turn = await play_turn(services, [call("preview")], ["No."])
+    assert turn.requests[1].results[0]["error"]["code"] == "permission_denied"
+    assert managers.calls == ["preview createPart"]
 
 
 @pytest.mark.parametrize("denied", ["mutation createPart", "mutation reset_stock", "tool reset_stock"])

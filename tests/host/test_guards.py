@@ -6,7 +6,15 @@ import pytest
 from gm_chat.host.guards import AttributedSource, attributed, denying, timed
 from gm_chat.host.problems import Failed, Origin, attempt
 from gm_chat.managers.api import ManagerInfo
-from gm_chat.plugin import AggregatingSource, Decision, ManagerSource, PluginError, ToolError, Verdict
+from gm_chat.plugin import (
+    AggregatingSource,
+    Decision,
+    ManagerSource,
+    PluginError,
+    PreviewingSource,
+    ToolError,
+    Verdict,
+)
 
 ORIGIN = Origin("acme", "acme-dist", "1.0")
 
@@ -157,9 +165,14 @@ async def test_what_a_source_can_do_beside_is_kept_and_nothing_is_added() -> Non
         async def aggregate(self, plan: Any, actor: Any, *, deadline: float | None) -> Any:
             return await give(plan)
 
-    assert not isinstance(AttributedSource(ORIGIN, Source()), AggregatingSource)
+        async def preview(self, call: Any, actor: Any, *, deadline: float | None) -> Any:
+            return await give(call)
+
+    assert not isinstance(AttributedSource(ORIGIN, Source()), AggregatingSource | PreviewingSource)
     source: Any = AttributedSource(ORIGIN, Counting())
     assert isinstance(source, AggregatingSource)
+    assert isinstance(source, PreviewingSource)
+    assert await source.preview("p", None, deadline=None) == "p"
     assert await source.aggregate("a", None, deadline=None) == "a"
     with pytest.raises(PluginError, match=r"manager source 'erp', aggregate: OSError"):
         await source.aggregate(OSError("down"), None, deadline=None)

@@ -11,7 +11,7 @@ from django.db import connections
 
 from gm_chat.defaults import core_plugins
 from gm_chat.managers.api import ManagerInfo, ManagerVisibility, MutationInfo, Visibility
-from gm_chat.plugin import Actor, AggregatingSource, hookimpl
+from gm_chat.plugin import Actor, AggregatingSource, PreviewingSource, hookimpl
 from gm_chat.settings import build_settings
 from gm_chat.settings.sources import Source
 from gm_chat.testing.hosts import make_host
@@ -66,6 +66,7 @@ async def test_the_model_sees_the_mutations_that_are_allowed(allowed: list[str])
     assert {"freeRoom", "deleteTag"} <= runtime.index.mutations.keys()  # what a check compares the setting with
 
 
-def test_the_core_s_own_managers_can_be_aggregated() -> None:
+def test_the_core_s_own_managers_can_be_aggregated_and_tell_what_a_mutation_would_do() -> None:
     host = make_host(core=core_plugins(build_settings([Source("GM_CHAT", {"enabled": True})])))
     assert [isinstance(source, AggregatingSource) for source in host.manager_sources] == [True]
+    assert [isinstance(source, PreviewingSource) for source in host.manager_sources] == [True]
