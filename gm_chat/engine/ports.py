@@ -322,6 +322,10 @@ class TurnObserver(Protocol):
 
 
 class TurnServices(Protocol):
+    def planned(self, context: TurnContext, event_type: str, payload: Mapping[str, Any]) -> None:
+        """A planned turn tells how it goes; see :mod:`gm_chat.planned_audit` for what may be told. Nobody waits."""
+        ...
+
     """Everything a turn takes from outside; the composition root's ``Runtime`` satisfies it."""
 
     @property
@@ -369,3 +373,7 @@ class TurnServices(Protocol):
     async def prompt_sections(self, context: TurnContext) -> Sequence[str]:
         """Plugins' sections for the system prompt, in order."""
         ...
+    async def profile_provider(self, name: str) -> ProviderHandle:
+        """Build the provider of a profile of the settings."""
+        ...
+

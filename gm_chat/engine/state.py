@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gm_chat.engine.confirmation import NOT_CONFIRMED, TurnPaused, question
 from gm_chat.engine.events import Event, TextChunk
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gm_chat.engine.messages import Call
     from gm_chat.engine.ports import ProviderHandle, TurnServices
     from gm_chat.engine.rate_limit import Allowance
+    from gm_chat.engine.retry import FallBack
     from gm_chat.engine.tools import Answer, Toolbox
     from gm_chat.engine.transcript import Transcript
     from gm_chat.plugin.context import TurnContext
@@ -51,6 +52,12 @@ class TurnState:
     """Whether the user can be asked to approve a mutation."""
     ends_at: float | None = None
     """When the turn's time is over, by ``time.monotonic()``."""
+    instructions: str = ""
+    """What the project and its plugins tell every model, and the day."""
+    outline: str = ""
+    """What there is to ask for, as far as the actor may see it."""
+    orchestration: Mapping[str, Any] | None = None
+    """What ``done`` says about the coverage of a planned turn."""
     has_called: bool = False
     usage: TokenUsage = field(default_factory=TokenUsage)
     rounds: int = 0
@@ -100,16 +107,24 @@ class TurnState:
             raise ProviderFilteredError(f"provider {self.provider.name!r} ended with a content filter and no text")
 
     async def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: CallOptions
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolDefinition],
+        options: CallOptions,
+        provider: ProviderHandle | None = None,
     ) -> AsyncGenerator[TextChunkEvent | Completion, None]:
         """Call the provider within the actor's budgets, and count in :attr:`usage` what that took.
 
-        A call that breaks off counts as not reported. Stops the turn with ``rate_limited`` instead of calling.
+        A call that breaks off counts as not reported. Stops the turn with ``rate_limited`` instead of calling. Another
+        ``provider`` than the turn's has no fallback.
         """
         async with self.allowance.call(messages, tools) as charged:
-            stream = stream_completion(self.provider, messages, tools, options, self.fall_back, begun=charged.begin)
+            stream = stream_completion(
+                provider or self.provider, messages, tools, options, fall_back, begun=charged.begin
+            )
             try:
                 async with aclosing(stream):
+        fall_back = self._falling_back() if provider is None else None
                     async for item in stream:
                         match item:
                             case TextChunkEvent(content=content):
@@ -132,6 +147,21 @@ class TurnState:
         if failed.fallback is None or not is_mended_by_another(error):
             return None
         self.provider = await failed.fallback()
+    def _falling_back(self) -> FallBack:
+        """How one call goes over to the fallback: where a call beside it went over already, to the same one."""
+        asked = self.provider
+
+        async def fall_back(error: ProviderError) -> ProviderHandle | None:
+            nonlocal asked
+            if self.provider is not asked:
+                asked = self.provider
+                return asked
+            other = await self.fall_back(error)
+            asked = self.provider
+            return other
+
+        return fall_back
+
         logger.warning(
             "turn %s goes on with the fallback provider %r, as %r failed: %s",
             self.context.turn_id,

@@ -265,6 +265,7 @@ class ChatSettings(Section):
 
     enabled: bool = False
     url: Url = "/chat/"
+    mode: Literal["always", "auto"] = "always"
     provider: DottedPath = "gm_chat.providers.OllamaProvider"
     provider_config: Config = Field(default_factory=lambda: SecretMapping({}))
     provider_profiles: Profiles = Field(default_factory=lambda: SecretMapping({}))
