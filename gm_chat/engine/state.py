@@ -60,6 +60,8 @@ class TurnState:
     """What ``done`` says about the coverage of a planned turn."""
     has_called: bool = False
     usage: TokenUsage = field(default_factory=TokenUsage)
+    spent: dict[str, TokenUsage] = field(default_factory=dict)
+    """:attr:`usage` by what is billed, :attr:`~gm_chat.engine.ports.ProviderHandle.billed_as`."""
     rounds: int = 0
     failed_rounds: int = 0
     mutations: int = 0
@@ -70,6 +72,7 @@ class TurnState:
         """Go on from where a paused turn stood. It has called a tool: the one that it paused for."""
         self.usage, self.rounds = progress.usage, progress.rounds
         self.failed_rounds, self.mutations = progress.failed_rounds, progress.mutations
+        self.spent = dict(progress.spent)
         self.has_called = True
 
     def progress(self, seconds: float) -> Progress:
@@ -79,6 +82,7 @@ class TurnState:
             failed_rounds=self.failed_rounds,
             mutations=self.mutations,
             usage=self.usage,
+            spent=self.spent,
             seconds=seconds,
         )
 
@@ -118,13 +122,13 @@ class TurnState:
         A call that breaks off counts as not reported. Stops the turn with ``rate_limited`` instead of calling. Another
         ``provider`` than the turn's has no fallback.
         """
+        fall_back = self._falling_back() if provider is None else None
         async with self.allowance.call(messages, tools) as charged:
             stream = stream_completion(
                 provider or self.provider, messages, tools, options, fall_back, begun=charged.begin
             )
             try:
                 async with aclosing(stream):
-        fall_back = self._falling_back() if provider is None else None
                     async for item in stream:
                         match item:
                             case TextChunkEvent(content=content):
@@ -134,6 +138,8 @@ class TurnState:
                         yield item
             finally:
                 self.usage += charged.usage
+                billed = (provider or self.provider).billed_as
+                self.spent[billed] = self.spent.get(billed, TokenUsage()) + charged.usage
 
     def in_time(self, options: CallOptions) -> CallOptions:
         """Add the seconds that are left of the turn, if its time is limited."""
@@ -141,12 +147,6 @@ class TurnState:
             return options
         return replace(options, deadline=max(0.0, self.ends_at - time.monotonic()))
 
-    async def fall_back(self, error: ProviderError) -> ProviderHandle | None:
-        """Go over to the fallback provider, for the rest of the turn, after a failure that it may mend."""
-        failed = self.provider
-        if failed.fallback is None or not is_mended_by_another(error):
-            return None
-        self.provider = await failed.fallback()
     def _falling_back(self) -> FallBack:
         """How one call goes over to the fallback: where a call beside it went over already, to the same one."""
         asked = self.provider
@@ -162,6 +162,12 @@ class TurnState:
 
         return fall_back
 
+    async def fall_back(self, error: ProviderError) -> ProviderHandle | None:
+        """Go over to the fallback provider, for the rest of the turn, after a failure that it may mend."""
+        failed = self.provider
+        if failed.fallback is None or not is_mended_by_another(error):
+            return None
+        self.provider = await failed.fallback()
         logger.warning(
             "turn %s goes on with the fallback provider %r, as %r failed: %s",
             self.context.turn_id,

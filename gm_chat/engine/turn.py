@@ -251,6 +251,7 @@ class Turn:
             usage=self.usage,
             events=(*self.log.events, last),
             pending=self._pending(last) if isinstance(last, ConfirmMutation) else None,
+            spent=self._earlier.spent if self._state is None else self._state.spent,
         )
         try:
             await services.store.close_turn(closed)

@@ -62,7 +62,13 @@ def _build(provider: str, config: Mapping[str, Any], host: PluginHost, *, own: b
     """Build from a profile's ``own`` configuration, or without arguments: the provider then reads the settings."""
     spec = resolve(provider, host)
     built = spec.build(plain(config) if own else None)
-    return ProviderHandle(name=spec.name, complete=_caller(spec, built), **call_limits(config))
+    model = config.get("model")
+    return ProviderHandle(
+        name=spec.name,
+        complete=_caller(spec, built),
+        model=model if isinstance(model, str) else "",
+        **call_limits(config),
+    )
 
 
 def call_limits(config: Mapping[str, Any]) -> dict[str, Any]:

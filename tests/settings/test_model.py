@@ -80,6 +80,7 @@ def test_the_defaults_are_the_specification_s() -> None:
             "cache": "default",
             "on_failure": "deny",
         },
+        "prices": {},
         "audit": {
             "enabled": False,
             "level": "off",
