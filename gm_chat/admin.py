@@ -13,9 +13,12 @@ from django.contrib.auth import get_user_model
 from django.db.models import Count
 from django.utils.html import format_html
 
-from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn
+from gm_chat.models import ChatConversation, ChatMessage, ChatPendingConfirmation, ChatTurn, ChatUsage
 from gm_chat.persistence.lapsed import end_lapsed
+from gm_chat.persistence.ledger import kept_of, used_of
 from gm_chat.persistence.segments import whole_log
+from gm_chat.prices import cost_of
+from gm_chat.settings import get_chat_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 else:
     ModelAdmin, StackedInline, TabularInline = admin.ModelAdmin, admin.StackedInline, admin.TabularInline
 
-__all__ = ["ConfirmationAdmin", "ConversationAdmin", "TurnAdmin"]
+__all__ = ["ConfirmationAdmin", "ConversationAdmin", "TurnAdmin", "UsageAdmin"]
 
 
 class ReadOnly:
@@ -128,7 +131,7 @@ class ConversationAdmin(ReadOnly, ModelAdmin):
 class TurnAdmin(ReadOnly, ModelAdmin):
     """What became of each message; failures by code."""
 
-    list_display = ("id", "conversation", "state", "error_code", "usage", "created", "finished")
+    list_display = ("id", "conversation", "state", "error_code", "models", "usage", "cost", "created", "finished")
     list_filter = ("state", "error_code")
     list_select_related = ("conversation",)
     ordering = ("-created",)
@@ -136,8 +139,21 @@ class TurnAdmin(ReadOnly, ModelAdmin):
     search_fields = ("id",)
     fields = readonly_fields = (
         "id", "conversation", "state", "error_code", "created", "alive_until", "cancel_requested", "finished", "usage",
-        "log",
+        "spent", "cost", "log",
     )  # fmt: skip
+
+    @admin.display(description="models")
+    def models(self, row: ChatTurn) -> str:
+        """Which models worked for it."""
+        return ", ".join(row.spent) or "-"
+
+    @admin.display(description="cost")
+    def cost(self, row: ChatTurn) -> str:
+        """What it cost by the setting ``prices``, as far as all of that is known."""
+        prices = get_chat_settings().prices
+        costs = [cost_of(model, used_of(counts), prices) for model, counts in row.spent.items()]
+        known = [cost for cost in costs if cost is not None]
+        return f"{sum(known):.6f}" if costs and len(known) == len(costs) else "-"
 
     @admin.display(description="events")
     def log(self, row: ChatTurn) -> str:
@@ -148,6 +164,26 @@ class TurnAdmin(ReadOnly, ModelAdmin):
         """A turn whose process died does not read as running: it is ended by whoever looks."""
         end_lapsed()
         return super().get_queryset(request)
+
+
+@admin.register(ChatUsage)
+class UsageAdmin(ReadOnly, ModelAdmin):
+    """What conversations that were deleted had used; ``manage.py chat_usage`` adds up these and the others."""
+
+    list_display = (
+        "day", "actor", "conversation", "model", "turns", "unreported", "input_tokens", "cached_tokens",
+        "output_tokens", "cost",
+    )  # fmt: skip
+    list_filter = ("model",)
+    ordering = ("-day", "actor")
+    date_hierarchy = "day"
+    search_fields = ("actor",)
+
+    @admin.display(description="cost")
+    def cost(self, row: ChatUsage) -> str:
+        """What it cost by the setting ``prices``, where that is known."""
+        cost = cost_of(row.model, kept_of(row), get_chat_settings().prices)
+        return "-" if cost is None else f"{cost:.6f}"
 
 
 @admin.register(ChatPendingConfirmation)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.apps import AppConfig
 from django.core.checks import register
+from django.db.models.signals import pre_delete
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +34,7 @@ class GmChatConfig(AppConfig):
 
         register(run_checks, "gm_chat")
         register(run_deployment_checks, "gm_chat", deploy=True)
+        pre_delete.connect(keep_usage, sender="gm_chat.ChatConversation", dispatch_uid="gm_chat.usage")
         set_default_config_source(provider_config)
         set_runtime_source(runtime)
         install()
@@ -64,6 +66,14 @@ def runtime() -> CurrentRuntime:
     from gm_chat.wiring.doors import Doors
 
     return Doors()
+
+
+def keep_usage(instance: Any, using: str, **_: Any) -> None:
+    """Keep what a conversation had used when it is deleted: by ``chat_cleanup``, with its user, or by the project."""
+    # Imported here: the models are not loaded yet when this module is.
+    from gm_chat.persistence.ledger import bank
+
+    bank(instance, using)
 
 
 def provider_config() -> Mapping[str, Any]:

@@ -1,25 +1,22 @@
-"""What an audit may say: redaction, truncation and the four event shapes. Pure: no clock, no Django, no sink.
+"""What an audit may say: the policy, truncation and the event shapes. Pure: no clock, no Django, no sink.
 
-A secret is recognised in two ways. By its key, where a configured term must be a whole word of it: ``client_secret``,
-``apiKey`` and ``API-KEY`` are secret for ``secret`` and ``key``; ``tokenizer``, ``monkey`` and ``input_tokens`` are not
-for ``token`` and ``key``. And by its look, inside any text: bearer tokens, passwords in URLs, ``password=...``,
-vendors' keys (``sk-...``). (Specification: "Audit settings".)
+:mod:`gm_chat.redaction` says what a secret is. (Specification: "Audit settings".)
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from gm_chat.encoding import UnencodableError, jsonable, to_json
 from gm_chat.planned_audit import emit_planned_audit_event, planned_audit_lineage_id
+from gm_chat.redaction import REDACTED, is_secret_key, redact, redact_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gm_chat.plugin.context import TurnContext
 
 __all__ = [
@@ -40,29 +37,9 @@ __all__ = [
 AuditLevel = Literal["off", "messages", "all"]
 AuditEvent = dict[str, Any]
 
-REDACTED: Final = "[redacted]"
 DEFAULT_REDACT_FIELDS: Final = ("password", "secret", "token", "key", "credential")
 DEFAULT_MAX_RESULT_SIZE: Final = 4096
 """Characters of JSON that a tool's result may take in an event."""
-
-_ALWAYS_SECRET: Final = ("passwd", "passphrase", "passwords", "secrets", "credentials", "apikey")
-"""Spellings of the default terms that are one word of their own and never innocent, unlike ``tokens``."""
-
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-_AUTHORIZATION: Final = re.compile(
-    r"\b(authorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token)\s+)[^\s\"',;]+", re.IGNORECASE
-)
-# A short word in lower case after "bearer" is English, not a token.
-_BEARER: Final = re.compile(r"\b((?i:bearer)\s+)(?![a-z]{1,15}\.?(?:[\s\"',;:)!?]|$))[\w.~+/=-]{6,}")
-_URL_PASSWORD: Final = re.compile(r"(://[^\s/?#:@]*:)[^\s/?#]*@")
-_VENDOR_KEY: Final = re.compile(r"\bsk-[\w-]{16,}")
-_SUSPICIOUS: Final = re.compile(r"[:=]|sk-|(?i:bearer)")
-_ASSIGNMENT: Final = re.compile(r"(?<![\w-])([A-Za-z][\w-]{0,63})(=)(\"[^\"]*\"|'[^']*'|[^\s&;,\"']+)")
-_JSON_MEMBER: Final = re.compile(r"\"([\w-]{1,64})(\"\s*:\s*)(\"(?:[^\"\\]|\\.)*\")")
-
-
-def _words(name: str) -> tuple[str, ...]:
-    return tuple(word.lower() for word in _WORD.findall(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,30 +71,15 @@ class AuditPolicy:
 
     def is_secret(self, key: str) -> bool:
         """Whether a configured term stands in the key as whole words."""
-        return _is_secret(key, self.redact_fields)
+        return is_secret_key(key, self.redact_fields)
 
     def redact(self, value: Any) -> Any:
         """A copy of a JSON value without its secrets."""
-        match value:
-            case Mapping():
-                return {key: REDACTED if self.is_secret(key) else self.redact(item) for key, item in value.items()}
-            case list():
-                return [self.redact(item) for item in value]
-            case str():
-                return self.redact_text(value)
-            case _:
-                return value
+        return redact(value, self.redact_fields)
 
     def redact_text(self, text: str) -> str:
         """The text without what looks like a secret in it."""
-        if not _SUSPICIOUS.search(text):  # nearly all values of a large result
-            return text
-        text = _AUTHORIZATION.sub(rf"\1{REDACTED}", text)
-        text = _BEARER.sub(rf"\1{REDACTED}", text)
-        text = _URL_PASSWORD.sub(rf"\1{REDACTED}@", text)
-        text = _VENDOR_KEY.sub(REDACTED, text)
-        text = _ASSIGNMENT.sub(self._hide_member, text)
-        return _JSON_MEMBER.sub(self._hide_json_member, text)
+        return redact_text(text, self.redact_fields)
 
     def clean(self, value: Any) -> Any:
         """``value`` as JSON without secrets; what has no JSON form is named by its type."""
@@ -136,25 +98,6 @@ class AuditPolicy:
         if len(text) <= self.max_result_size:
             return {"result": cleaned, "result_truncated": False}
         return {"result": text[: self.max_result_size], "result_truncated": True}
-
-    def _hide_member(self, found: re.Match[str]) -> str:
-        key, sign, _ = found.groups()
-        return f"{key}{sign}{REDACTED}" if self.is_secret(key) else found.group()
-
-    def _hide_json_member(self, found: re.Match[str]) -> str:
-        key, colon, _ = found.groups()
-        return f'"{key}{colon}"{REDACTED}"' if self.is_secret(key) else found.group()
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_secret(key: str, terms: tuple[str, ...]) -> bool:
-    words = _words(key)
-    return any(_contains(words, _words(term)) for term in (*terms, *_ALWAYS_SECRET))
-
-
-def _contains(words: tuple[str, ...], term: tuple[str, ...]) -> bool:
-    length = len(term)
-    return length > 0 and any(words[start : start + length] == term for start in range(len(words) - length + 1))
 
 
 def user_message_event(context: TurnContext, policy: AuditPolicy, *, at: float) -> AuditEvent:
@@ -195,6 +138,11 @@ def tool_result_event(
         "tool_name": name,
         **policy.clean_result(result),
     }
+
+
+def planned_event(context: TurnContext, event: Mapping[str, Any], *, at: float) -> AuditEvent:
+    """An event of :mod:`gm_chat.planned_audit`, with the turn that it belongs to."""
+    return {**_head("", context, at), **event}
 
 
 def _head(event_type: str, context: TurnContext, at: float) -> AuditEvent:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from gm_chat.plugin.specs import ProviderSpec
+    from gm_chat.providers.base import ToolDefinition
 
 __all__ = ["CurrentRuntime", "PlannedAudit", "current_runtime", "set_runtime_source"]
 
@@ -36,6 +37,15 @@ class CurrentRuntime(Protocol):
     @property
     def audit(self) -> PlannedAudit:
         """The chat's audit sinks."""
+        ...
+
+    @property
+    def read_tools(self) -> Sequence[ToolDefinition]:
+        """The chat's tools that change nothing."""
+        ...
+
+    async def read(self, name: str, args: Mapping[str, Any], scope: Mapping[str, Any]) -> Any:
+        """Run one of :attr:`read_tools` as the ``user`` of a scope; return its result, or ``{"error": {...}}``."""
         ...
 
     def provider_spec(self, name_or_path: str) -> ProviderSpec:

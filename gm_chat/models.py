@@ -1,4 +1,4 @@
-"""What the chat keeps: conversations, their messages, turns and pending confirmations; and counts for its rate limit.
+"""What the chat keeps: conversations, their messages, turns and pending confirmations; counts and usage.
 
 Only ``gm_chat.persistence`` writes these rows. (Specification: "Persistence and cleanup".)
 
@@ -21,6 +21,7 @@ __all__ = [
     "ChatPendingConfirmation",
     "ChatRateCount",
     "ChatTurn",
+    "ChatUsage",
 ]
 
 
@@ -62,9 +63,10 @@ class ChatConversation(models.Model):
         verbose_name = "conversation"
         constraints: ClassVar = [
             models.CheckConstraint(
+                # Neither is a state on the way: where foreign keys are checked at once, as on MariaDB, Django takes the
+                # user out of the row before it deletes both.
                 name="gm_chat_conversation_one_owner",
-                condition=Q(user__isnull=False, session_key__isnull=True)
-                | Q(user__isnull=True, session_key__isnull=False),
+                condition=Q(user__isnull=True) | Q(session_key__isnull=True),
             )
         ]
 
@@ -100,6 +102,9 @@ class ChatTurn(models.Model):
         max_length=64, blank=True, default="", help_text="The public code of a turn that failed."
     )
     usage = models.JSONField(null=True, blank=True, help_text="Token counts; empty when the provider reported none.")
+    spent = models.JSONField(
+        default=dict, blank=True, help_text="The same by provider and model, each with whether it was reported."
+    )
     events = models.JSONField(
         default=list, blank=True, help_text="The turn's events in order, for replay: of a long turn the first ones."
     )
@@ -263,3 +268,25 @@ class ChatRateCount(models.Model):
 
     def __str__(self) -> str:
         return f"{self.used} of {self.key}"
+
+
+class ChatUsage(models.Model):
+    """What a conversation that was deleted had used of one model on one day. It outlives the conversation's user."""
+
+    id = models.BigAutoField(primary_key=True)
+    day = models.DateField(db_index=True)
+    actor = models.CharField(max_length=255, help_text="user:<id>, or a mark of an anonymous session.")
+    conversation = models.BigIntegerField(help_text="The number that the conversation had.")
+    model = models.CharField(max_length=255, help_text="Provider and model.")
+    turns = models.PositiveIntegerField()
+    unreported = models.PositiveIntegerField(help_text="Turns of which the provider did not report all.")
+    input_tokens = models.BigIntegerField(null=True, help_text="Empty when nothing was reported.")
+    cached_tokens = models.BigIntegerField(null=True, help_text="Part of the input tokens.")
+    output_tokens = models.BigIntegerField(null=True)
+
+    class Meta:
+        verbose_name = "usage of a deleted conversation"
+        verbose_name_plural = "usage of deleted conversations"
+
+    def __str__(self) -> str:
+        return f"{self.model} on {self.day}"

@@ -139,3 +139,18 @@ def test_deleting_a_user_may_take_conversations_along(admin_user: Any, url_name:
     request.user = admin_user
     request.resolver_match = ResolverMatch(str, (), {}, url_name=url_name)
     assert site.get_model_admin(ChatConversation).has_delete_permission(request) is allowed
+
+
+def test_usage_is_listed_with_its_cost(browser: Client, conversation: ChatConversation, settings: Any) -> None:
+    settings.GM_CHAT = {**settings.GM_CHAT, "prices": {"openai": {"input": "2", "output": "8"}}}
+    counts = {"input_tokens": 1000, "output_tokens": 500, "cached_tokens": 0, "thinking_tokens": 0, "reported": True}
+    ChatTurn.objects.create(id="t2", conversation=conversation, spent={"openai/small": counts})
+    turns = browser.get(reverse("admin:gm_chat_chatturn_changelist")).content.decode()
+    assert "openai/small" in turns
+    assert "0.006000" in turns
+    conversation.delete()
+    kept = browser.get(reverse("admin:gm_chat_chatusage_changelist")).content.decode()
+    assert "openai/small" in kept
+    assert "0.006000" in kept
+    settings.GM_CHAT = {**settings.GM_CHAT, "prices": {}}
+    assert "0.006000" not in browser.get(reverse("admin:gm_chat_chatusage_changelist")).content.decode()

@@ -92,7 +92,6 @@ def _enabled_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
     yield from _tools(settings, host)
     yield from serving_findings(settings)
     yield from limit_findings(settings, host)
-    yield from _without_effect(settings)
 
 
 # --- E002: settings ---------------------------------------------------------------------------------------------
@@ -101,16 +100,6 @@ def _enabled_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
 def _invalid_settings(error: ChatConfigurationError) -> Iterator[checks.CheckMessage]:
     for line in str(error).splitlines():
         yield checks.Error(line, hint="docs/settings.md explains every setting.", id="gm_chat.E002")
-
-
-def _without_effect(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
-    """Name what is valid, was set, and does nothing in this version: an operator must not count on it."""
-    if settings.planned.enabled:
-        yield checks.Warning(
-            "The chat setting 'planned' has no effect in this version.",
-            hint='Take "planned" out of the settings, and do not rely on it.',
-            id="gm_chat.W011",
-        )
 
 
 def _unknown_names() -> Iterator[checks.CheckMessage]:

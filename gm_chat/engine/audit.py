@@ -94,10 +94,19 @@ class AuditTrail:
                 audit.tool_result_event(context, name, result, self.policy, at=self._now(), call_id=call_id)
             )
 
-    def planned(self, event: Mapping[str, Any]) -> None:
-        """Record an event of ``gm_chat.planned_audit``. Diagnostics never wait, not even for a required sink."""
-        if self._channels and self.policy.tools:
-            self._offer(self.policy.redact(event))
+    @property
+    def hears_planned(self) -> bool:
+        """Whether anybody is told of planned turns' diagnostics."""
+        return bool(self._channels) and self.policy.tools
+
+    def planned(self, event: Mapping[str, Any], context: TurnContext | None = None) -> None:
+        """Record an event of ``gm_chat.planned_audit``, of the turn where there is one.
+
+        Diagnostics never wait, not even for a required sink.
+        """
+        if self.hears_planned:
+            told = event if context is None else audit.planned_event(context, event, at=self._now())
+            self._offer(self.policy.redact(told))
 
     async def flush(self) -> None:
         """Return when every event recorded so far was taken or given up."""

@@ -92,7 +92,8 @@ class StoredMessage:
 class Progress:
     """What a turn has used of its limits; a resumed turn goes on counting from here.
 
-    ``seconds`` is the time that it has worked; the time in which it waited for its owner does not count.
+    ``seconds`` is the time that it has worked; the time in which it waited for its owner does not count. ``spent`` is
+    its usage by what is billed.
     """
 
     rounds: int = 0
@@ -100,6 +101,7 @@ class Progress:
     mutations: int = 0
     seconds: float = 0.0
     usage: TokenUsage = field(default_factory=TokenUsage)
+    spent: Mapping[str, TokenUsage] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +125,8 @@ class PendingMutation:
 class ClosedTurn:
     """What a turn leaves behind: its messages since it was opened or resumed, its outcome, and its events for replay.
 
-    ``events`` is the whole log, from ``seq`` 1 on. A paused turn has a ``pending`` mutation.
+    ``events`` is the whole log, from ``seq`` 1 on. A paused turn has a ``pending`` mutation. ``usage`` and ``spent``,
+    which is the same by what is billed, are those of the whole turn.
     """
 
     turn_id: str
@@ -133,6 +136,7 @@ class ClosedTurn:
     usage: TokenUsage
     events: Sequence[Event]
     pending: PendingMutation | None = None
+    spent: Mapping[str, TokenUsage] = field(default_factory=dict)
 
 
 # --- what the store answers --------------------------------------------------------------------------------------
@@ -295,6 +299,12 @@ class ProviderHandle:
     stream_timeout_seconds: float = 30.0
     max_retries: int = 0
     fallback: Callable[[], Awaitable[ProviderHandle]] | None = None
+    model: str = ""
+
+    @property
+    def billed_as(self) -> str:
+        """Under what name the ledger counts its tokens: the provider, and the model if the configuration names one."""
+        return f"{self.name}/{self.model}" if self.model else self.name
 
 
 class TurnObserver(Protocol):
@@ -312,6 +322,10 @@ class TurnObserver(Protocol):
         self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any], result: Any
     ) -> None:
         """A tool gave a result, errors for the model included, or a confirmation ended one without running it."""
+        ...
+
+    def planned(self, context: TurnContext, event_type: str, payload: Mapping[str, Any]) -> None:
+        """A planned turn tells how it goes; see :mod:`gm_chat.planned_audit` for what may be told. Nobody waits."""
         ...
 
     async def turn_failed(self, context: TurnContext, error: BaseException, public: Error) -> None:
@@ -362,6 +376,10 @@ class TurnServices(Protocol):
 
     async def provider_for(self, context: TurnContext) -> ProviderHandle:
         """Select and build the turn's provider."""
+        ...
+
+    async def profile_provider(self, name: str) -> ProviderHandle:
+        """Build the provider of a profile of the settings."""
         ...
 
     async def tools_for(self, context: TurnContext) -> Sequence[ToolSpec]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from gm_chat.managers.api import ManagerInfo, ManagerView
 
-__all__ = ["data_outline", "system_prompt"]
+__all__ = ["data_outline", "instructions", "manager_outline", "system_prompt"]
 
 _ROLE = "You answer questions about the data of one application."
 
@@ -52,10 +52,22 @@ def system_prompt(*, project: str, sections: Sequence[str], now: datetime, with_
     ``data`` (see :func:`data_outline`) comes last, as it changes with each question and what stands before it can be
     cached by providers. ``now`` must be aware; the day is given, not the time, for the same reason.
     """
+    built_in = "\n".join([_ROLE, _DATA_RULES if with_tools else _NO_TOOLS, _STYLE, _today(now)])
+    return _joined(built_in, project, *sections, data)
+
+
+def instructions(*, project: str, sections: Sequence[str], now: datetime) -> str:
+    """What every model is told, whatever its part in a turn: the project's words, the plugins', and the day."""
+    return _joined(project, *sections, _today(now))
+
+
+def _today(now: datetime) -> str:
     zone = now.strftime("%z")
-    today = f"Today is {now:%A}, {now:%Y-%m-%d} (time zone {now.tzname()}, UTC{zone[:3]}:{zone[3:5]})."
-    built_in = "\n".join([_ROLE, _DATA_RULES if with_tools else _NO_TOOLS, _STYLE, today])
-    return "\n\n".join(part.strip() for part in (built_in, project, *sections, data) if part.strip())
+    return f"Today is {now:%A}, {now:%Y-%m-%d} (time zone {now.tzname()}, UTC{zone[:3]}:{zone[3:5]})."
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part.strip() for part in parts if part.strip())
 
 
 def data_outline(view: ManagerView, question: str) -> str:
@@ -71,11 +83,11 @@ def data_outline(view: ManagerView, question: str) -> str:
     fitting = view.search(question[:MAX_QUESTION], limit=MAX_OUTLINES)
     if fitting:
         lines.append("These may fit the question, with their fields and paths to related ones:")
-        lines += [_outline(info, view) for info in fitting]
+        lines += [manager_outline(info, view) for info in fitting]
     return "\n".join(lines)
 
 
-def _outline(info: ManagerInfo, view: ManagerView) -> str:
+def manager_outline(info: ManagerInfo, view: ManagerView) -> str:
     """One manager in a line, its relations unrolled to the paths that filters and fields take."""
     paths = [field.name for field in info.fields[:MAX_FIELDS]]
     for relation in info.relations[:MAX_RELATIONS]:

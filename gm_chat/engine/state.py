@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gm_chat.engine.confirmation import NOT_CONFIRMED, TurnPaused, question
 from gm_chat.engine.events import Event, TextChunk
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gm_chat.engine.messages import Call
     from gm_chat.engine.ports import ProviderHandle, TurnServices
     from gm_chat.engine.rate_limit import Allowance
+    from gm_chat.engine.retry import FallBack
     from gm_chat.engine.tools import Answer, Toolbox
     from gm_chat.engine.transcript import Transcript
     from gm_chat.plugin.context import TurnContext
@@ -51,8 +52,16 @@ class TurnState:
     """Whether the user can be asked to approve a mutation."""
     ends_at: float | None = None
     """When the turn's time is over, by ``time.monotonic()``."""
+    instructions: str = ""
+    """What the project and its plugins tell every model, and the day."""
+    outline: str = ""
+    """What there is to ask for, as far as the actor may see it."""
+    orchestration: Mapping[str, Any] | None = None
+    """What ``done`` says about the coverage of a planned turn."""
     has_called: bool = False
     usage: TokenUsage = field(default_factory=TokenUsage)
+    spent: dict[str, TokenUsage] = field(default_factory=dict)
+    """:attr:`usage` by what is billed, :attr:`~gm_chat.engine.ports.ProviderHandle.billed_as`."""
     rounds: int = 0
     failed_rounds: int = 0
     mutations: int = 0
@@ -63,6 +72,7 @@ class TurnState:
         """Go on from where a paused turn stood. It has called a tool: the one that it paused for."""
         self.usage, self.rounds = progress.usage, progress.rounds
         self.failed_rounds, self.mutations = progress.failed_rounds, progress.mutations
+        self.spent = dict(progress.spent)
         self.has_called = True
 
     def progress(self, seconds: float) -> Progress:
@@ -72,6 +82,7 @@ class TurnState:
             failed_rounds=self.failed_rounds,
             mutations=self.mutations,
             usage=self.usage,
+            spent=self.spent,
             seconds=seconds,
         )
 
@@ -100,14 +111,22 @@ class TurnState:
             raise ProviderFilteredError(f"provider {self.provider.name!r} ended with a content filter and no text")
 
     async def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: CallOptions
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolDefinition],
+        options: CallOptions,
+        provider: ProviderHandle | None = None,
     ) -> AsyncGenerator[TextChunkEvent | Completion, None]:
         """Call the provider within the actor's budgets, and count in :attr:`usage` what that took.
 
-        A call that breaks off counts as not reported. Stops the turn with ``rate_limited`` instead of calling.
+        A call that breaks off counts as not reported. Stops the turn with ``rate_limited`` instead of calling. Another
+        ``provider`` than the turn's has no fallback.
         """
+        fall_back = self._falling_back() if provider is None else None
         async with self.allowance.call(messages, tools) as charged:
-            stream = stream_completion(self.provider, messages, tools, options, self.fall_back, begun=charged.begin)
+            stream = stream_completion(
+                provider or self.provider, messages, tools, options, fall_back, begun=charged.begin
+            )
             try:
                 async with aclosing(stream):
                     async for item in stream:
@@ -119,12 +138,29 @@ class TurnState:
                         yield item
             finally:
                 self.usage += charged.usage
+                billed = (provider or self.provider).billed_as
+                self.spent[billed] = self.spent.get(billed, TokenUsage()) + charged.usage
 
     def in_time(self, options: CallOptions) -> CallOptions:
         """Add the seconds that are left of the turn, if its time is limited."""
         if self.ends_at is None:
             return options
         return replace(options, deadline=max(0.0, self.ends_at - time.monotonic()))
+
+    def _falling_back(self) -> FallBack:
+        """How one call goes over to the fallback: where a call beside it went over already, to the same one."""
+        asked = self.provider
+
+        async def fall_back(error: ProviderError) -> ProviderHandle | None:
+            nonlocal asked
+            if self.provider is not asked:
+                asked = self.provider
+                return asked
+            other = await self.fall_back(error)
+            asked = self.provider
+            return other
+
+        return fall_back
 
     async def fall_back(self, error: ProviderError) -> ProviderHandle | None:
         """Go over to the fallback provider, for the rest of the turn, after a failure that it may mend."""

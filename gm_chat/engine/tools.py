@@ -76,6 +76,11 @@ class Toolbox:
         """What the model sees, in the host's order."""
         return [spec.definition for spec in self._specs.values()]
 
+    @property
+    def read_definitions(self) -> list[ToolDefinition]:
+        """Those of the tools that change nothing."""
+        return [spec.definition for spec in self._specs.values() if spec.kind == "read"]
+
     def is_write(self, call: Call) -> bool:
         """Whether the call would run a write tool."""
         spec = self._specs.get(call.name)

@@ -21,7 +21,7 @@ from gm_chat.engine.limits import TurnLimits
 from gm_chat.engine.log import EventLog
 from gm_chat.engine.messages import tool_row
 from gm_chat.engine.ports import ClosedTurn, PendingMutation, Progress, StoredMessage
-from gm_chat.engine.prompt import data_outline, system_prompt
+from gm_chat.engine.prompt import data_outline, instructions, system_prompt
 from gm_chat.engine.shielding import to_the_end
 from gm_chat.engine.state import WRITE_PATIENCE, Loop, TurnState
 from gm_chat.engine.summary import extend_summary, recalled
@@ -211,12 +211,11 @@ class Turn:
         services, context = self._services, self.context
         provider = await services.provider_for(context)
         tools = await self._toolbox()
+        now = datetime.now(tz=UTC).astimezone()
+        project, sections = services.settings.system_prompt, await services.prompt_sections(context)
+        data = data_outline(await tools.managers.view(context.actor), context.text) if tools.definitions else ""
         prompt = system_prompt(
-            project=services.settings.system_prompt,
-            sections=await services.prompt_sections(context),
-            now=datetime.now(tz=UTC).astimezone(),
-            with_tools=bool(tools.definitions),
-            data=data_outline(await tools.managers.view(context.actor), context.text) if tools.definitions else "",
+            project=project, sections=sections, now=now, with_tools=bool(tools.definitions), data=data
         )
         messages = [Message("system", prompt), *to_messages(self._history, provider=provider.name)]
         state = self._state = TurnState(
@@ -229,6 +228,8 @@ class Turn:
             allowance=self.allowance,
             may_pause=self._may_pause,
             ends_at=self._ends_at,
+            instructions=instructions(project=project, sections=sections, now=now),
+            outline=data,
         )
         if self._word is not None:
             state.count_on(self._earlier)
@@ -250,6 +251,7 @@ class Turn:
             usage=self.usage,
             events=(*self.log.events, last),
             pending=self._pending(last) if isinstance(last, ConfirmMutation) else None,
+            spent=self._earlier.spent if self._state is None else self._state.spent,
         )
         try:
             await services.store.close_turn(closed)
@@ -264,7 +266,7 @@ class Turn:
     async def _judge(self, ended_by: BaseException | None) -> Done | Error | ConfirmMutation:
         match ended_by:
             case None:
-                return Done(self.usage)
+                return Done(self.usage, None if self._state is None else self._state.orchestration)
             case TurnPaused() | TurnStopped():
                 return ended_by.event
             case asyncio.CancelledError():

@@ -13,7 +13,7 @@ in the current time zone, except that hours and minutes count from this very mom
     start of this month, start of 3 months ago           a calendar unit's first day
     end of previous quarter                              a calendar unit's last day
 
-Weeks begin on Monday (ISO 8601).
+Weeks begin on Monday (ISO 8601). Units may be called so: "previous calendar month", "last 3 calendar months".
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ _FORMS: Final = tuple(
         rf"(?P<whole>previous|prior|next)\s+(?P<count>\d+)\s+{_UNIT}",
     )
 )
+_CALENDAR: Final = re.compile(r"\b(?:last|past) (?=(?:\d+ )?calendar )")
+"""Of the calendar "the last 3 months" are whole ones."""
 _EDGE: Final = re.compile(r"(?P<edge>start|beginning|end)\s+of\s+(?:the\s+)?(?P<rest>.+)")
 _WORDS: Final = {"now": 0, "today": 0, "yesterday": -1, "tomorrow": 1}
 _CLOCK: Final = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1)}
@@ -70,7 +72,7 @@ class Period:
 
 def period_of(text: str, *, now: datetime | None = None) -> Period | None:
     """What the words mean; ``None`` if they are no such words, or lead beyond the years 2 to 9998."""
-    words = " ".join(text.lower().split())
+    words = _CALENDAR.sub("previous ", " ".join(text.lower().split())).replace("calendar ", "")
     if len(words) > 60:
         return None
     now = timezone.now() if now is None else now

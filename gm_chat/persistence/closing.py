@@ -17,7 +17,7 @@ from gm_chat.encoding import jsonable
 from gm_chat.models import ChatMessage, ChatPendingConfirmation, ChatTurn
 from gm_chat.persistence.database import transact
 from gm_chat.persistence.prepared import insert, update
-from gm_chat.persistence.rows import message_values, pack_input, pack_progress, pack_usage, stored_time
+from gm_chat.persistence.rows import message_values, pack_input, pack_progress, pack_spent, pack_usage, stored_time
 from gm_chat.persistence.segments import add_segments, row_part, stored_events
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def _close(alias: str, *, turn: ClosedTurn, shown: int, question_id: int | None)
         "state": turn.outcome.state,
         "error_code": turn.outcome.code or "",
         "usage": pack_usage(turn.usage),
+        "spent": pack_spent(turn.spent),
         "alive_until": None,
         **row_part(turn.events, shown),
     }

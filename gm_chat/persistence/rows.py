@@ -26,6 +26,7 @@ __all__ = [
     "pack_event",
     "pack_input",
     "pack_progress",
+    "pack_spent",
     "pack_usage",
     "read_time",
     "sha256_hex",
@@ -79,6 +80,11 @@ def pack_usage(usage: TokenUsage) -> dict[str, Any] | None:
     return asdict(usage) if usage.reported else None
 
 
+def pack_spent(spent: Mapping[str, TokenUsage]) -> dict[str, Any]:
+    """Token counts by what is billed, as stored; each with whether it was reported."""
+    return {jsonable(name): asdict(usage) for name, usage in spent.items()}
+
+
 def stored_time(moment: datetime) -> datetime:
     """A moment as Django's databases take it: without a zone where the project has ``USE_TZ = False``."""
     return moment if settings.USE_TZ else timezone.make_naive(moment, timezone.get_default_timezone())
@@ -96,7 +102,8 @@ def pack_progress(progress: Progress) -> dict[str, Any]:
 
 def unpack_progress(stored: Mapping[str, Any]) -> Progress:
     """The progress that :func:`pack_progress` stored."""
-    return Progress(**{**stored, "usage": TokenUsage(**stored["usage"])})
+    spent = {name: TokenUsage(**usage) for name, usage in stored.get("spent", {}).items()}
+    return Progress(**{**stored, "usage": TokenUsage(**stored["usage"]), "spent": spent})
 
 
 def pack_input(arguments: Mapping[str, Any]) -> tuple[str, str]:

@@ -76,7 +76,8 @@ and no other words. For example, for a question that one look-up answers:
 {{"intent": "read", "tasks": [{{"task_id": "t1", "objective": "Find the open orders of Acme.", "depends_on": [], \
 "requirements": [{{"requirement_id": "r1", "kind": "query", "description": "Open orders of the customer Acme.", \
 "operation": null}}], "completion_criteria": ["r1"], "routing_features": []}}]}}
-intent: "mutation" with "tasks": [] if anything is to be created, changed or deleted. Otherwise "read".
+intent: "mutation" with "tasks": [] if anything is to be created, changed or deleted, or if nothing needs to be looked \
+up, as for a greeting. Otherwise "read".
 tasks: 1 to {MAX_ROOTS}, and as few as will do; mostly 1. Each is a part of the question that can be looked up alone.
 depends_on: ids of earlier tasks whose results the task needs. Those must not depend on others themselves.
 requirements: what has to be found, each with one kind. "query": rows, or totals, counts, averages and rankings of \
@@ -151,16 +152,18 @@ async def make_plan(
     call: RoundCaller,
     seconds: float,
     clock: Callable[[], float] = time.monotonic,
+    instructions: str = "",
 ) -> PlanningResult:
     """Return a plan for ``user_text``, asking up to three times; each attempt takes a round of the budget.
 
-    ``messages`` is the conversation so far, ``catalog_summary`` any JSON value that tells of the managers.
+    ``messages`` is the conversation so far, ``catalog_summary`` any JSON value that tells of the managers,
+    ``instructions`` what the project tells every model.
     Raises :class:`InvalidPlanError`, :class:`~gm_chat.planned.budget.RoundBudgetExhausted`, ``TimeoutError`` when the
     ``seconds`` are over, and :class:`~gm_chat.engine.failures.TurnStopped`.
     """
     asked = await ask(
         ATTEMPTS,
-        _prompt(user_text, messages, catalog_summary),
+        _prompt(user_text, messages, catalog_summary, instructions),
         Form("plan", PLAN_SCHEMA, read_plan),
         call=call,
         budget=budget,
@@ -172,7 +175,7 @@ async def make_plan(
     return PlanningResult(asked.value, asked.usage, asked.usages)
 
 
-def _prompt(user_text: str, messages: Sequence[Message], catalog_summary: object) -> list[Message]:
+def _prompt(user_text: str, messages: Sequence[Message], catalog_summary: object, instructions: str) -> list[Message]:
     said = [message for message in messages if message.role in ("user", "assistant") and message.content.strip()]
     if said and said[-1].role == "user" and said[-1].content == user_text:
         said = said[:-1]
@@ -183,4 +186,8 @@ def _prompt(user_text: str, messages: Sequence[Message], catalog_summary: object
             for message in said[-MAX_CONTEXT_MESSAGES:]
         ],
     }
-    return [Message("system", _RULES), Message("user", f"{user_text}\n\nDATA\n{to_json(data)}")]
+    # What stands between the prompt and the messages: a summary of those before.
+    if earlier := [message.content for message in messages[1:] if message.role == "system"]:
+        data["earlier"] = earlier
+    rules = f"{_RULES}\n\n{instructions}".strip()
+    return [Message("system", rules), Message("user", f"{user_text}\n\nDATA\n{to_json(data)}")]

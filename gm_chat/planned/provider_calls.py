@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from gm_chat.engine.ports import ProviderHandle
@@ -23,7 +23,7 @@ from gm_chat.providers.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
     from gm_chat.planned.config import PlannedChatSettings
     from gm_chat.providers.base import ChatEvent, Message, Provider, ToolDefinition
@@ -33,6 +33,7 @@ __all__ = [
     "ProfileCaller",
     "ProviderRoundResult",
     "RoundCaller",
+    "collect_round",
     "complete_provider_round",
     "complete_round",
 ]
@@ -56,11 +57,16 @@ class InvalidProviderRoundError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ProviderRoundResult:
-    """Words (``tool_call`` is ``None``), or one call (``text`` is empty)."""
+    """Words (``tool_call`` is ``None``), or one call (``text`` is empty).
+
+    ``provider`` names who said it, and ``metadata`` is what that one alone may see again.
+    """
 
     text: str
     tool_call: ToolCallEvent | None
     usage: TokenUsage
+    provider: str | None = field(default=None, compare=False)
+    metadata: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 class RoundCaller(Protocol):
@@ -104,10 +110,25 @@ async def complete_round(
     seconds: float,
 ) -> ProviderRoundResult:
     """Complete one round; see :class:`RoundCaller` for what it raises."""
+    return await collect_round(stream_completion(handle, messages, tools, options), seconds=seconds, name=handle.name)
+
+
+async def collect_round(
+    events: AsyncGenerator[TextChunkEvent | Completion, None],
+    *,
+    seconds: float,
+    name: str | None = None,
+    drop_words: bool = False,
+) -> ProviderRoundResult:
+    """Complete the round that ``events`` are, as :class:`RoundCaller` says; they are closed whatever happens.
+
+    With ``drop_words`` a tool call may have words before it, which are lost: nobody is ever shown them. ``name`` is the
+    provider's.
+    """
     text: list[str] = []
     done: Completion | None = None
     try:
-        async with asyncio.timeout(seconds), aclosing(stream_completion(handle, messages, tools, options)) as stream:
+        async with asyncio.timeout(seconds), aclosing(events) as stream:
             async for event in stream:
                 match event:
                     case TextChunkEvent(content=content):
@@ -118,7 +139,8 @@ async def complete_round(
         raise InvalidProviderRoundError(f"the answer broke off: {error}") from error
     if done is None:
         raise InvalidProviderRoundError("the answer broke off")
-    return _judged("".join(text), done)
+    words = "" if drop_words and done.calls else "".join(text)
+    return replace(_judged(words, done), provider=name, metadata=done.metadata)
 
 
 def _judged(text: str, done: Completion) -> ProviderRoundResult:

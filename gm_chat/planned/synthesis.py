@@ -7,22 +7,21 @@ orchestration helpers".)
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from gm_chat.encoding import to_json
 from gm_chat.planned.asking import Form, ask, closed_object
 from gm_chat.planned.evidence import EvidenceStore
+from gm_chat.planned.excerpts import called, excerpt
 from gm_chat.planned.grounding import Known, unfounded, without
 from gm_chat.planned.provider_calls import ProfileCaller
 from gm_chat.planned.reading import DefectError, read_object, shown
 from gm_chat.providers.base import Message, TokenUsage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from gm_chat.planned.budget import RoundBudget
     from gm_chat.planned.config import PlannedChatSettings
@@ -114,10 +113,12 @@ async def make_answer(
     call: RoundCaller,
     seconds: float,
     clock: Callable[[], float] = time.monotonic,
+    instructions: str = "",
 ) -> SynthesisResult:
     """Return an answer to ``user_text`` from ``records``, the evidence of tasks that were resolved.
 
-    ``coverage`` is any JSON value that says what could not be found out. Raises :class:`SynthesisFailedError`,
+    ``coverage`` is any JSON value that says what could not be found out, ``instructions`` what the project tells every
+    model. Raises :class:`SynthesisFailedError`,
     :class:`~gm_chat.planned.budget.RoundBudgetExhausted`, ``TimeoutError`` when the ``seconds`` are over, and
     :class:`~gm_chat.engine.failures.TurnStopped`.
     """
@@ -127,7 +128,7 @@ async def make_answer(
     reader = _Reader(eligible.keys(), Known.of(user_text, eligible.values()))
     asked = await ask(
         ATTEMPTS,
-        _prompt(user_text, list(eligible.values()), coverage),
+        _prompt(user_text, list(eligible.values()), coverage, instructions),
         Form("answer", ANSWER_SCHEMA, reader.read),
         call=call,
         budget=budget,
@@ -180,39 +181,14 @@ class _Reader:
         return replace(self._unfounded, answer=left, is_cut=True) if left else None
 
 
-def _prompt(user_text: str, records: Sequence[EvidenceRecord], coverage: object) -> list[Message]:
+def _prompt(user_text: str, records: Sequence[EvidenceRecord], coverage: object, instructions: str) -> list[Message]:
     room = MAX_EVIDENCE_CHARACTERS // len(records)
     data = {
         "results": [
-            {"evidence_id": record.evidence_id, "call": _call(record), "result": _fitting(record, room)}
+            {"evidence_id": record.evidence_id, "call": called(record), "result": excerpt(record, room)}
             for record in records
         ],
         "coverage": coverage,
     }
-    return [Message("system", _RULES), Message("user", f"{user_text}\n\nDATA\n{to_json(data)}")]
-
-
-def _call(record: EvidenceRecord) -> Any:
-    """What was looked up, as an object where the identity is one of ours."""
-    try:
-        return json.loads(record.call_identity)
-    except ValueError:
-        return record.call_identity
-
-
-def _fitting(record: EvidenceRecord, room: int) -> Any:
-    """A result in at most ``room`` characters of JSON: with as many whole rows as fit, else its text's beginning."""
-    payload = record.payload()
-    if len(record.payload_json) <= room:
-        return payload
-    rows = payload.get("data") if isinstance(payload, Mapping) else None
-    if not isinstance(rows, list):
-        return record.payload_json[:room]
-    room -= len(to_json({**payload, "data": [], "rows_left_out": len(rows)}))
-    kept: list[Any] = []
-    for row in rows:
-        room -= len(to_json(row)) + 1
-        if room < 0:
-            break
-        kept.append(row)
-    return {**payload, "data": kept, "rows_left_out": len(rows) - len(kept)}
+    rules = f"{_RULES}\n\n{instructions}".strip()
+    return [Message("system", rules), Message("user", f"{user_text}\n\nDATA\n{to_json(data)}")]

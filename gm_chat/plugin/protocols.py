@@ -109,8 +109,7 @@ class RateLimitStore(Protocol):
     """Counts what actors use, per key and window, for all processes. An exception is a failure of the store.
 
     What follows from one is the setting ``rate_limit["on_failure"]``, never the store's decision. The clock is the
-    store's own; whether windows are fixed or slide is, too, as long as no window of ``window_seconds`` that begins
-    when it does grants more than a limit.
+    store's own, and so is whether its windows of ``window_seconds`` are fixed or slide.
     """
 
     async def take(self, charges: Sequence[Charge], *, window_seconds: int) -> Tally:

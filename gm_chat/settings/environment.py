@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import TypeAdapter, ValidationError, create_model
 
 from gm_chat.settings.error import ChatConfigurationError
-from gm_chat.settings.model import ChatSettings, ProfileSettings, Section
+from gm_chat.settings.model import ChatSettings, PriceSettings, ProfileSettings, Section
 from gm_chat.settings.sources import ENVIRONMENT, Source, UnknownName, unknown_at
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def _read(variables: frozenset[str]) -> dict[str, Any]:
         provider_config=(dict, {}),
         provider_profiles=(dict[str, ProfileSettings], {}),
         plugins=(dict, {}),
+        prices=(dict[str, PriceSettings], {}),
     )
     reader = Reader(
         typing.cast("type[BaseSettings]", shape),

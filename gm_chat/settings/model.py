@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping, Set
+from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -32,6 +33,7 @@ __all__ = [
     "AuditSettings",
     "ChatSettings",
     "PlannedSettings",
+    "PriceSettings",
     "ProfileSettings",
     "RateLimitSettings",
     "Section",
@@ -139,6 +141,16 @@ def _network(value: str) -> str:
         raise ValueError('must be an address, a network such as "10.0.0.0/8", or "unix"') from None
 
 
+def _price(value: Any) -> Any:
+    """Take a number as it is written: a float's shortest form, and no other."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        raise ValueError("must be a number, as text where it has decimals")
+    try:
+        return Decimal(str(value))
+    except InvalidOperation:
+        raise ValueError("must be a number") from None
+
+
 def _kind(value: object) -> str:
     return "None" if value is None else f"a value of type {type(value).__name__}"
 
@@ -158,6 +170,7 @@ def _refuse_odd_keys(value: Mapping[Any, Any]) -> None:
 Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_names)]
 DottedPath = Annotated[Name, AfterValidator(canonical_path)]
+Price = Annotated[Decimal, BeforeValidator(_price), Field(ge=0, allow_inf_nan=False)]
 Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], BeforeValidator(_names)]
 Config = Annotated[Mapping[str, Any], PlainValidator(_config)]
 Configs = Annotated[Mapping[str, Mapping[str, Any]], PlainValidator(_configs)]
@@ -217,6 +230,14 @@ class RateLimitSettings(Section):
     on_failure: Literal["deny", "allow"] = "deny"
 
 
+class PriceSettings(Section):
+    """What a million tokens of a model cost, in whatever currency. Without ``cached``, cached input costs as any."""
+
+    input: Price
+    output: Price
+    cached: Price | None = None
+
+
 class AuditSettings(Section):
     """What is written to the audit log. ``max_result_size`` counts characters of a serialized tool result."""
 
@@ -235,6 +256,7 @@ class ProfileSettings(Section):
     trust_group: Name
 
 
+Prices = Annotated[Mapping[str, PriceSettings], BeforeValidator(_as_dict), AfterValidator(SecretMapping)]
 Profiles = Annotated[Mapping[str, ProfileSettings], BeforeValidator(_as_dict), AfterValidator(SecretMapping)]
 Roles = Annotated[Mapping[str, str], BeforeValidator(_as_dict), AfterValidator(SecretMapping)]
 
@@ -243,6 +265,7 @@ class PlannedSettings(Section):
     """Planned read orchestration; off unless ``enabled``."""
 
     enabled: bool = False
+    mode: Literal["always", "auto"] = "always"
     catalog: Catalog = None
     roles: Roles = Field(default_factory=lambda: SecretMapping({}))
     max_concurrent_tasks: PositiveInt = 3
@@ -292,6 +315,7 @@ class ChatSettings(Section):
     summarize_after: PositiveInt = 10
     ttl_hours: Seconds = 24
     rate_limit: RateLimitSettings = Field(default_factory=RateLimitSettings)
+    prices: Prices = Field(default_factory=lambda: SecretMapping({}))
     audit: AuditSettings = Field(default_factory=AuditSettings)
     plugins: Configs = Field(default_factory=lambda: SecretMapping({}))
     disabled_plugins: Names = ()

@@ -89,6 +89,7 @@ class Recorder:
     tools: list[tuple[str, Mapping[str, Any], Any]] = field(default_factory=list)
     failures: list[tuple[BaseException, Error]] = field(default_factory=list)
     outcomes: list[TurnOutcome] = field(default_factory=list)
+    planned_events: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
 
     async def turn_started(self, context: TurnContext) -> None:
         """Remember an accepted message."""
@@ -103,6 +104,10 @@ class Recorder:
         """Remember a tool's result."""
         self.log.append(f"tool {name}")
         self.tools.append((name, args, result))
+
+    def planned(self, context: TurnContext, event_type: str, payload: Mapping[str, Any]) -> None:
+        """Remember what a planned turn told of itself."""
+        self.planned_events.append((event_type, payload))
 
     async def turn_failed(self, context: TurnContext, error: BaseException, public: Error) -> None:
         """Remember an exception, and what the client learnt of it."""
@@ -165,8 +170,15 @@ class MemoryServices:
         self.asked.append(asked)
         return Decision.deny("denied by the test") if asked in self.denied else Decision.abstain()
 
+    async def profile_provider(self, name: str) -> ProviderHandle:
+        """Build the scripted provider, under the profile's name."""
+        return self._scripted(name)
+
     async def provider_for(self, context: TurnContext) -> ProviderHandle:
         """Build the scripted provider."""
+        return self._scripted("scripted")
+
+    def _scripted(self, name: str) -> ProviderHandle:
         provider = ScriptedProvider({})
 
         def complete(
@@ -174,7 +186,7 @@ class MemoryServices:
         ) -> AsyncIterator[ChatEvent]:
             return provider.complete(messages, tools, options=options)
 
-        return ProviderHandle("scripted", complete, self.timeout_seconds, self.stream_timeout_seconds)
+        return ProviderHandle(name, complete, self.timeout_seconds, self.stream_timeout_seconds)
 
     async def tools_for(self, context: TurnContext) -> Sequence[ToolSpec]:
         """Offer ``tools``."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat import signals
 from gm_chat.persistence.threads import run_db
+from gm_chat.planned_audit import planned_audit_event
 
 if TYPE_CHECKING:
     from django.dispatch import Signal
@@ -65,6 +66,13 @@ class Observer:
                 input=args.get("input"),
                 result=result,
             )
+
+    def planned(self, context: TurnContext, event_type: str, payload: Mapping[str, Any]) -> None:
+        """Audit what may be told of a planned turn."""
+        if self._audit.hears_planned:
+            event = planned_audit_event(event_type, payload)
+            if event is not None:
+                self._audit.planned(event, context)
 
     async def turn_failed(self, context: TurnContext, error: BaseException, public: Error) -> None:
         """Send ``chat_error`` with the exact error and the correlation id that the client got."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gm_chat.plugin import ProviderSpec, TurnContext
     from gm_chat.wiring.builds import Builds
 
-__all__ = ["DEFAULT_CANDIDATE", "build_provider", "call_limits"]
+__all__ = ["DEFAULT_CANDIDATE", "build_profile", "build_provider", "call_limits"]
 
 DEFAULT_CANDIDATE: Final = "default"
 """What ``gm_chat_select_provider`` sees for the settings' ``provider``, beside the names of the profiles."""
@@ -43,15 +43,16 @@ async def build_provider(
         candidates = (DEFAULT_CANDIDATE, *(name for name in settings.provider_profiles if name != DEFAULT_CANDIDATE))
         chosen = await run_db(host.select_provider, context, candidates)
     if chosen is not None and chosen != DEFAULT_CANDIDATE:
-        return await _build_profile(settings, host, builds, chosen)
+        return await build_profile(settings, host, builds, chosen)
     build = partial(_build, settings.provider, settings.provider_config, host, own=False)
     handle = await builds.run(DEFAULT_CANDIDATE, build)
     if settings.fallback_profile is None:
         return handle
-    return replace(handle, fallback=partial(_build_profile, settings, host, builds, settings.fallback_profile))
+    return replace(handle, fallback=partial(build_profile, settings, host, builds, settings.fallback_profile))
 
 
-async def _build_profile(settings: ChatSettings, host: PluginHost, builds: Builds, name: str) -> ProviderHandle:
+async def build_profile(settings: ChatSettings, host: PluginHost, builds: Builds, name: str) -> ProviderHandle:
+    """Build a profile's provider from the profile's own configuration."""
     profile = settings.provider_profiles[name]
     build = partial(_build, profile.provider, profile.provider_config, host, own=True)
     return await builds.run(f"profile {name}", build)
@@ -61,7 +62,13 @@ def _build(provider: str, config: Mapping[str, Any], host: PluginHost, *, own: b
     """Build from a profile's ``own`` configuration, or without arguments: the provider then reads the settings."""
     spec = resolve(provider, host)
     built = spec.build(plain(config) if own else None)
-    return ProviderHandle(name=spec.name, complete=_caller(spec, built), **call_limits(config))
+    model = config.get("model")
+    return ProviderHandle(
+        name=spec.name,
+        complete=_caller(spec, built),
+        model=model if isinstance(model, str) else "",
+        **call_limits(config),
+    )
 
 
 def call_limits(config: Mapping[str, Any]) -> dict[str, Any]:

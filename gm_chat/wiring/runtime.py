@@ -17,7 +17,7 @@ from gm_chat.engine.audit import AuditTrail
 from gm_chat.engine.rate_limit import RateLimiter
 from gm_chat.host import PluginHost
 from gm_chat.host.stores import chosen_store
-from gm_chat.loops import legacy_loop
+from gm_chat.loops import legacy_loop, planned_loop
 from gm_chat.managers import registry
 from gm_chat.managers.index import SchemaIndex
 from gm_chat.managers.service import DataService
@@ -29,7 +29,7 @@ from gm_chat.wiring.builds import Builds
 from gm_chat.wiring.catalogs import Catalogs, load_catalogs
 from gm_chat.wiring.channel_bus import channel_bus
 from gm_chat.wiring.observer import Observer
-from gm_chat.wiring.provider import build_provider
+from gm_chat.wiring.provider import build_profile, build_provider
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +63,8 @@ class Runtime:
 
     def __post_init__(self) -> None:
         # Here and not in cached properties, which two threads could build twice: there is one runner per Runtime.
-        object.__setattr__(self, "runner", TurnRunner(self, legacy_loop, bus=channel_bus()))
+        loop = planned_loop if self.settings.planned.enabled else legacy_loop
+        object.__setattr__(self, "runner", TurnRunner(self, loop, bus=channel_bus()))
         object.__setattr__(
             self, "audit", AuditTrail(self.host.audit_sinks, AuditPolicy.from_settings(self.settings.audit))
         )
@@ -121,6 +122,10 @@ class Runtime:
     async def provider_for(self, context: TurnContext) -> ProviderHandle:
         """Select and build the turn's provider."""
         return await build_provider(self.settings, self.host, context, self.builds)
+
+    async def profile_provider(self, name: str) -> ProviderHandle:
+        """Build the provider of a profile of the settings."""
+        return await build_profile(self.settings, self.host, self.builds, name)
 
     async def tools_for(self, context: TurnContext) -> Sequence[ToolSpec]:
         """The core's tools, the plugins', the direct ones; what is disabled and what plugins filter out is gone."""

@@ -69,11 +69,6 @@ class TestSettings:
             found = run()
         assert "['max_rounds']" in found["W002"].msg
 
-    @pytest.mark.parametrize(("name", "value"), [("planned", {"enabled": True})])
-    def test_what_has_no_effect_yet_is_named(self, run: Run, name: str, value: Any) -> None:
-        assert repr(name) in run(chat={**CHAT, name: value})["W011"].msg
-        assert "W011" not in run(chat={**CHAT, name: {}})
-
     def test_only_existing_mutations_can_be_allowed(self, run: Run) -> None:
         found = run(chat={**CHAT, "allowed_mutations": ["createPart", "createPrat"]})["E002"]
         assert found.msg == str(ChatConfigurationError.unknown_allowed_mutations("createPrat"))

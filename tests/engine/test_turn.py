@@ -63,6 +63,7 @@ async def test_the_course_of_a_turn() -> None:
         outcome=TurnOutcome("done", None, 10, 5, "Hello."),
         usage=TokenUsage(10, 5),
         events=(TextChunk("Hello."), Done(TokenUsage(10, 5))),
+        spent={"scripted": TokenUsage(10, 5)},
     )
 
 

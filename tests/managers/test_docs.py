@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
+from django.contrib.auth import get_user_model
+from django.utils import timezone
 from testproject import shop
+from testproject.calling import call, context_of
+from testproject.desk import Desk
 from testproject.shop import models
 
 from gm_chat.managers import DeclarationError, ModelManager, registry
+from gm_chat.managers.aggregate import MAX_GROUPS, MAX_MEASURES
+from gm_chat.managers.api import DatePart
 from gm_chat.managers.declare import exposed_in
 from gm_chat.managers.describe import describe
+from gm_chat.managers.filling import MAX_FOUND
+from gm_chat.managers.filters import LOOKUPS, FilterLimits
+from gm_chat.managers.formula import MAX_DEPTH, MAX_TEXT, MAX_TOKENS
 from gm_chat.managers.index import SchemaIndex
+from gm_chat.managers.measures import AggregateFunction
+from gm_chat.managers.plan import DEFAULT_LIMITS
 from gm_chat.planned.catalog import ManagerCatalogEntry, load_manager_catalog
+from gm_chat.plugin import Actor, ToolContext
+from gm_chat.tools import aggregate, query
+from gm_chat.tools.query import MAX_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PAGE = (Path(__file__).parents[2] / "docs" / "managers.md").read_text(encoding="utf-8")
 BLOCKS: list[str] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -107,6 +126,108 @@ def test_the_catalog() -> None:
 def test_looking_at_the_result() -> None:
     run(block("LabelManager"))
     registry.reset()
+
+
+def examples() -> Iterator[tuple[str, dict[str, Any], list[Any]]]:
+    """The calls on the page: the tool, its arguments, and the rows below."""
+    for shown in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL):
+        for example in re.split(r"(?m)^> ", shown)[1:]:
+            line, *rows = example.strip().splitlines()
+            tool, _, arguments = line.partition(" ")
+            yield tool, json.loads(arguments), [json.loads(row) for row in rows]
+
+
+@pytest.fixture
+def asking(db: None, monkeypatch: pytest.MonkeyPatch) -> ToolContext:
+    """Somebody with every right, on the day of the examples, over their rows."""
+    monkeypatch.setattr(timezone, "now", lambda: datetime(2026, 3, 11, 12, tzinfo=UTC))
+    steel, aluminium = (models.Material.objects.create(name=name, density=density) for name, density in MATERIALS)
+    suppliers = [models.Supplier.objects.create(name=name, country=where, rating=4) for name, where in SUPPLIERS]
+    parts = [
+        models.Part.objects.create(
+            number=number,
+            name=name,
+            material=steel if number < "P-3" else aluminium,
+            supplier=None if supplier is None else suppliers[supplier],
+            price=price,
+            status=status,
+            released_on=released,
+        )
+        for number, name, supplier, price, status, released in PARTS
+    ]
+    for number, customer, status, ordered, due, lines in ORDERS:
+        moment = datetime.fromisoformat(f"{ordered}T09:30+00:00")
+        order = models.Order.objects.create(
+            number=number, customer=customer, status=status, ordered_at=moment, due_on=due
+        )
+        for part, quantity, price in lines:
+            order.lines.create(part=parts[part], quantity=quantity, unit_price=price)
+    bindings = describe(run(block("expose(Supplier, fields"))).bindings
+    return context_of(Desk(bindings, Actor(user_id="1", user=get_user_model()(pk=1, is_superuser=True))))
+
+
+MATERIALS = [("Steel", 7.8), ("Aluminium", 2.7)]
+SUPPLIERS = [("Acme", "DE"), ("Bolts & Co", "FR")]
+PARTS = [
+    ("P-1", "Bolt", 0, "2.20", "released", "2026-01-10"),
+    ("P-2", "Bearing", 0, "12.50", "released", "2026-02-20"),
+    ("P-3", "Housing", None, "80.00", "draft", None),
+    ("P-4", "Spacer", 1, "1.10", "obsolete", "2025-11-30"),
+]
+ORDERS = [
+    ("SO-1", "Miller", "open", "2026-01-05", "2026-01-20", [(0, 100, "2.20"), (1, 4, "12.50")]),
+    ("SO-2", "Miller", "shipped", "2026-02-03", "2026-02-10", [(1, 10, "12.00")]),
+    ("SO-3", "Jones", "open", "2026-03-02", "2026-03-20", [(2, 2, "80.00"), (0, 50, "2.10")]),
+    ("SO-4", "Jones", "cancelled", "2026-03-09", "2026-03-12", [(3, 5, "1.10")]),
+]
+
+
+def test_each_call_gives_the_rows_on_the_page(asking: ToolContext) -> None:
+    tools, count = {"query": query, "aggregate": aggregate}, 0
+    with timezone.override("UTC"):
+        for tool, arguments, rows in examples():
+            assert call(tools[tool], arguments, asking)["data"] == rows, arguments
+            assert rows, arguments
+            count += 1
+    assert count > 30
+
+
+def test_the_language_is_complete() -> None:
+    """Every lookup, function, part of dates and argument is named on the page, and has an example where it matters."""
+    table = "\n".join(re.findall(r"(?m)^\|.*$", PAGE))
+    assert not [lookup for lookup in LOOKUPS if f"`{lookup}`" not in table]
+    assert not [
+        name
+        for name in (*get_args(AggregateFunction), "rank", "share", "change", "running")
+        if f"`{name}(" not in table
+    ]
+    assert not [part for part in get_args(DatePart) if f"`{part}`" not in PAGE]
+    calls = [(tool, json.dumps(arguments)) for tool, arguments, _ in examples()]
+    for tool in (query, aggregate):
+        asked = " ".join(text for name, text in calls if name == tool.definition.name)
+        unshown = {"offset"}  # pages are told, not shown
+        assert not [
+            name
+            for name in tool.definition.input_schema["properties"]
+            if name not in unshown and f'"{name}"' not in asked
+        ]
+
+
+def test_the_caps_are_those_that_hold() -> None:
+    filters, limits = FilterLimits(), DEFAULT_LIMITS
+    caps = {
+        "relations one below the other": f"{limits.depth}",
+        "fields, relations": f"{limits.fields}, {limits.relations}",
+        "conditions, levels": f"{filters.conditions}, {filters.depth}; {filters.list_length}",
+        "rows of a nested list": f"{limits.list_rows}; {limits.nested_rows:,}",
+        "groups and measures": f"{MAX_GROUPS}, {MAX_MEASURES}",
+        "a formula": f"{MAX_TEXT}, {MAX_TOKENS}, {MAX_DEPTH}",
+        "groups of an aggregate with": f"{MAX_FOUND:,}",
+        "a result": f"{MAX_BYTES:,} bytes",
+    }
+    for what, most in caps.items():
+        (row,) = re.findall(rf"(?m)^\| {what}.*\| (.*) \|$", PAGE)
+        assert row.startswith(most), what
 
 
 def test_every_block_is_tested() -> None:

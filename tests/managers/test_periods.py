@@ -55,6 +55,9 @@ def days(text: str) -> tuple[str, str]:
         ("beginning of the previous year", "2025-01-01", "2025-01-01"),
         ("end of last quarter", "2026-09-30", "2026-09-30"),
         ("  THIS   day ", "2026-11-30", "2026-11-30"),
+        ("previous calendar month", "2026-10-01", "2026-10-31"),
+        ("last 3 calendar months", "2026-08-01", "2026-10-31"),
+        ("end of the current  calendar quarter", "2026-12-31", "2026-12-31"),
     ],
 )
 def test_words_mean_days_of_the_current_time_zone(text: str, first: str, last: str) -> None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
@@ -88,8 +89,9 @@ def test_constraints_hold_on_every_database() -> None:
     first = conversation(1, age=HOUR)
     with pytest.raises(IntegrityError), transaction.atomic():
         ChatConversation.objects.create(session_key="x", current_key=first.current_key, updated=NOW)
+    user = get_user_model()._default_manager.create(username="ada")
     with pytest.raises(IntegrityError), transaction.atomic():
-        ChatConversation.objects.create(updated=NOW)
+        ChatConversation.objects.create(user=user, session_key="x", updated=NOW)
     confirmation(first, "c1")
     with pytest.raises(IntegrityError), transaction.atomic():
         confirmation(first, "c1")

@@ -288,7 +288,7 @@ async def test_is_kept_by_going_back_to_the_migration_before(alias: str, store: 
     migrate = sync_to_async(call_command)
     try:
         await migrate("migrate", "gm_chat", "0001", database=alias, verbosity=0)
-        rows = {row.pk: row.events async for row in ChatTurn.objects.using(alias).all()}
+        rows = {pk: events async for pk, events in ChatTurn.objects.using(alias).values_list("pk", "events")}
     finally:
         await migrate("migrate", "gm_chat", database=alias, verbosity=0)
     assert [len(rows["t1"]), len(rows["t2"])] == [501, 2]

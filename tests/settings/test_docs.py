@@ -13,6 +13,7 @@ from gm_chat.settings import (
     AuditSettings,
     ChatSettings,
     PlannedSettings,
+    PriceSettings,
     ProfileSettings,
     RateLimitSettings,
     plain,
@@ -26,6 +27,7 @@ SECTIONS: dict[str, tuple[type[Section], str]] = {
     "Top level": (ChatSettings, "GM_CHAT_"),
     "`rate_limit`": (RateLimitSettings, "GM_CHAT_RATE_LIMIT__"),
     "`audit`": (AuditSettings, "GM_CHAT_AUDIT__"),
+    "`prices`": (PriceSettings, "GM_CHAT_PRICES__<NAME>__"),
     "`planned`": (PlannedSettings, "GM_CHAT_PLANNED__"),
     "`provider_profiles`": (ProfileSettings, "GM_CHAT_PROVIDER_PROFILES__<NAME>__"),
 }

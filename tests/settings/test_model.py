@@ -39,6 +39,7 @@ def test_the_defaults_are_the_specification_s() -> None:
         "fallback_profile": None,
         "planned": {
             "enabled": False,
+                "mode": "always",
             "catalog": None,
             "roles": {},
             "max_concurrent_tasks": 3,
@@ -79,6 +80,7 @@ def test_the_defaults_are_the_specification_s() -> None:
             "cache": "default",
             "on_failure": "deny",
         },
+        "prices": {},
         "audit": {
             "enabled": False,
             "level": "off",

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gm_chat", "0003_rate_counts"),
+        ("gm_chat", "0004_usage"),
     ]
 
     operations = [
