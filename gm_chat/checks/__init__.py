@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.apps import apps
 from django.core import checks
 
+from gm_chat.checks.audit import audit_findings
 from gm_chat.checks.catalogs import catalog_findings
 from gm_chat.checks.limits import limit_deployment_findings, limit_findings
 from gm_chat.checks.serving import deployment_findings, serving_findings
@@ -92,6 +93,7 @@ def _enabled_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
     yield from _tools(settings, host)
     yield from serving_findings(settings)
     yield from limit_findings(settings, host)
+    yield from audit_findings(settings, host)
 
 
 # --- E002: settings ---------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from gm_chat import audit
 from gm_chat.plugin.errors import PluginError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 
     from gm_chat.plugin.context import TurnContext
     from gm_chat.plugin.protocols import AuditSink
@@ -47,7 +47,9 @@ class AuditTrail:
     """Cleans events by the policy and hands each to every sink, in order.
 
     The methods that record return at once for ordinary sinks. For required ones they wait, and raise
-    :class:`AuditError` if one does not take the event in time.
+    :class:`AuditError` if one does not take the event in time. A sink is required if it says so itself, or if
+    ``required`` names it. A name that no sink has closes the trail: as long as anything is to be audited, no message
+    is accepted and no tool runs. So a required sink whose plugin is refused, or not installed, is missed.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class AuditTrail:
         sinks: Sequence[AuditSink],
         policy: audit.AuditPolicy,
         *,
+        required: Collection[str] = (),
         queue_size: int = QUEUE_SIZE,
         sink_seconds: float = SINK_SECONDS,
         now: Callable[[], float] = time.time,
@@ -63,7 +66,11 @@ class AuditTrail:
         self.policy = policy
         self._now = now
         self._worker = _Worker()
-        self._channels = [_Channel(sink, queue_size, sink_seconds, self._worker) for sink in sinks]
+        self._channels = [
+            _Channel(sink, queue_size, sink_seconds, self._worker, required=sink.required or sink.name in required)
+            for sink in sinks
+        ]
+        self._missing = sorted(set(required) - {sink.name for sink in sinks})
 
     @property
     def dropped(self) -> Mapping[str, int]:
@@ -71,21 +78,30 @@ class AuditTrail:
         return {channel.sink.name: channel.dropped for channel in self._channels}
 
     async def user_message(self, context: TurnContext) -> None:
-        """Record an accepted message."""
+        """Record an accepted message; await it before anything is done about it."""
+        self._refuse_if_one_is_missing()
         if self._channels and self.policy.messages:
             await self._record(audit.user_message_event(context, self.policy, at=self._now()))
 
     async def assistant_message(self, context: TurnContext, content: str) -> None:
-        """Record the assistant's text."""
-        if self._channels and self.policy.messages:
+        """Record what the assistant said, if it said anything."""
+        if self._channels and self.policy.messages and content:
             await self._record(audit.assistant_message_event(context, content, self.policy, at=self._now()))
 
     async def tool_call(
-        self, context: TurnContext, name: str, args: Mapping[str, Any], *, call_id: str | None = None
+        self,
+        context: TurnContext,
+        name: str,
+        args: Mapping[str, Any],
+        *,
+        call_id: str | None = None,
+        approved: bool = False,
     ) -> None:
-        """Record a tool call; await it before the tool runs."""
+        """Record a tool call; await it before the tool runs. ``approved``: its user has seen and allowed it."""
+        self._refuse_if_one_is_missing()
         if self._channels and self.policy.tools:
-            await self._record(audit.tool_call_event(context, name, args, self.policy, at=self._now(), call_id=call_id))
+            event = audit.tool_call_event(context, name, args, self.policy, at=self._now(), call_id=call_id)
+            await self._record({**event, "approved": True} if approved else event)
 
     async def tool_result(self, context: TurnContext, name: str, result: Any, *, call_id: str | None = None) -> None:
         """Record a tool's result."""
@@ -131,9 +147,17 @@ class AuditTrail:
             logger.error("audit sinks did not finish within %s s; events that still waited are lost", CLOSE_SECONDS)
         self._worker.stop()
 
+    def _refuse_if_one_is_missing(self) -> None:
+        if self._missing and self.policy.messages:
+            names = ", ".join(map(repr, self._missing))
+            raise AuditError(
+                f"audit['required'] names {names}, and no such audit sink is there, so that what it would have "
+                "recorded is refused. 'manage.py check' says what to type"
+            )
+
     async def _record(self, event: Mapping[str, Any]) -> None:
         for channel, delivery in self._offer(event):
-            if channel.sink.required:
+            if channel.required:
                 await channel.taken(delivery)
 
     def _offer(self, event: Mapping[str, Any]) -> list[tuple[_Channel, Future[BaseException | None]]]:
@@ -197,9 +221,10 @@ class _Channel:
     after closing) begins afresh.
     """
 
-    def __init__(self, sink: AuditSink, limit: int, seconds: float, worker: _Worker) -> None:
+    def __init__(self, sink: AuditSink, limit: int, seconds: float, worker: _Worker, *, required: bool) -> None:
         """Prepare the way to ``sink`` for at most ``limit`` waiting events."""
         self.sink = sink
+        self.required = required
         self.dropped = 0
         self._limit = limit
         self._seconds = seconds

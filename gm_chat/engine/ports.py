@@ -314,8 +314,13 @@ class TurnObserver(Protocol):
         """A message was accepted."""
         ...
 
-    async def tool_started(self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any]) -> None:
-        """A tool is about to run. The one method that may raise: a required audit sink then keeps it from running."""
+    async def tool_started(
+        self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any], *, approved: bool = False
+    ) -> None:
+        """A tool is about to run; a mutation that its user has approved, for the second time.
+
+        The one method that may raise: a required audit sink then keeps the tool from running.
+        """
         ...
 
     async def tool_finished(
@@ -330,6 +335,10 @@ class TurnObserver(Protocol):
 
     async def turn_failed(self, context: TurnContext, error: BaseException, public: Error) -> None:
         """Something broke; ``public.details["correlation_id"]`` is what the client was given."""
+        ...
+
+    async def turn_paused(self, context: TurnContext, outcome: TurnOutcome) -> None:
+        """The turn waits for its user's word; it ends another time."""
         ...
 
     async def turn_finished(self, context: TurnContext, outcome: TurnOutcome) -> None:

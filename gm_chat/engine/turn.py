@@ -257,8 +257,10 @@ class Turn:
             await services.store.close_turn(closed)
         except Exception as error:  # noqa: BLE001 (a turn that cannot be kept has failed, whatever it said)
             last = await report(services.observer, context, error)
+        observer = services.observer
         try:
-            await services.observer.turn_finished(context, self._outcome(last))
+            tell = observer.turn_paused if isinstance(last, ConfirmMutation) else observer.turn_finished
+            await tell(context, self._outcome(last))
         except Exception as error:  # noqa: BLE001 (a required audit sink that did not take it fails the turn)
             last = unexpected(error, context.turn_id)
         self.last = last

@@ -182,6 +182,11 @@ class PluginHost:
         for call in self._calls["gm_chat_turn_started"]:
             _ignore(call, call(context=context))
 
+    def turn_paused(self, context: TurnContext, outcome: TurnOutcome) -> None:
+        """Tell the observers; what they raise is logged."""
+        for call in self._calls["gm_chat_turn_paused"]:
+            _ignore(call, call(context=context, outcome=outcome))
+
     def turn_finished(self, context: TurnContext, outcome: TurnOutcome) -> None:
         """Tell the observers; what they raise is logged."""
         for call in self._calls["gm_chat_turn_finished"]:

@@ -175,9 +175,12 @@ class _Rounds:
         options = CallOptions(deadline=deadline, response_format=response_format)
         name = (handle or turn.provider).name
         # Words before a call are lost: nobody is shown them, and many models cannot call without.
-        return await collect_round(
+        result = await collect_round(
             turn.ask(addressed_to(name, messages), tools, options, handle), seconds=seconds, name=name, drop_words=True
         )
+        if result.tool_call is not None:
+            await turn.allowance.check()
+        return result
 
     async def _handle(self, role: str) -> ProviderHandle | None:
         """The provider of a role; ``None`` for the turn's own, which has the turn's fallback."""
@@ -201,9 +204,8 @@ class _ReadTools:
         return self._turn.tools.mint([request])[0]
 
     async def run(self, call: Call) -> ToolRun:
-        """Run a call within the actor's budgets."""
+        """Run a call, which the round that asked for it has found within the actor's budgets."""
         turn = self._turn
-        await turn.allowance.check()
         turn.has_called = True
         (answer,) = await turn.tools.run([call])
         # The history of the conversation is the turn's provider's; what an executor's keeps to itself stays there.

@@ -197,6 +197,8 @@ class Expressions:
         return _OfRows(one.values("gm_chat_value"), 0 if formula.function == "count" else None, _field(kind)), kind
 
     def _aggregated(self, formula: Aggregated, manager: str) -> Typed:
+        if formula == Aggregated("count", None):  # what databases count fastest
+            return Count("*", output_field=_field("integer")), "integer"
         self.takes_medians |= formula.function == "median"
         value, kind = _COUNTED if formula.of is None else self._typed(formula.of, manager)
         options: dict[str, Any] = {}

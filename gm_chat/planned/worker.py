@@ -264,7 +264,7 @@ class _Worker:
 
     def _blocked(self, reason: str) -> _Outcome:
         logger.info("an executor of a planned turn gave up: %s", reason)
-        return _End("manager_unresolved")
+        return _End("dependency_blocked" if self.findings.own else "manager_unresolved")
 
     def _calculate(self, action: Calculate) -> _Outcome:
         record = self.findings.calculate(action)

@@ -154,8 +154,17 @@ def gm_chat_turn_started(context: TurnContext) -> None:
 
 
 @hookspec
+def gm_chat_turn_paused(context: TurnContext, outcome: TurnOutcome) -> None:
+    """Observe that a turn waits for a confirmation; its end is still to come.
+
+    Since contract 1. An exception is logged.
+    """
+    raise AssertionError("a hook specification is never called")
+
+
+@hookspec
 def gm_chat_turn_finished(context: TurnContext, outcome: TurnOutcome) -> None:
-    """Observe a turn's end: done, failed, cancelled, or paused for a confirmation. Since contract 1.
+    """Observe a turn's end, once for each turn: done, failed or cancelled. Since contract 1.
 
     An exception is logged.
     """

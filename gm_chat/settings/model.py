@@ -239,11 +239,15 @@ class PriceSettings(Section):
 
 
 class AuditSettings(Section):
-    """What is written to the audit log. ``max_result_size`` counts characters of a serialized tool result."""
+    """What is written to the audit log. ``max_result_size`` counts characters of a serialized tool result.
+
+    ``required`` names the sinks without which no turn may go on.
+    """
 
     enabled: bool = False
     level: Literal["off", "messages", "all"] = "off"
     logger: Hook = None
+    required: Names = ()
     max_result_size: PositiveInt = 4096
     redact_fields: Names = ("password", "secret", "token", "key", "credential")
 

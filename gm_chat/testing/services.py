@@ -95,7 +95,9 @@ class Recorder:
         """Remember an accepted message."""
         self.log.append("started")
 
-    async def tool_started(self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any]) -> None:
+    async def tool_started(
+        self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any], *, approved: bool = False
+    ) -> None:
         """Let every tool run."""
 
     async def tool_finished(
@@ -113,6 +115,11 @@ class Recorder:
         """Remember an exception, and what the client learnt of it."""
         self.log.append("failed")
         self.failures.append((error, public))
+
+    async def turn_paused(self, context: TurnContext, outcome: TurnOutcome) -> None:
+        """Remember that the turn waits, and what was said until then."""
+        self.log.append("paused")
+        self.outcomes.append(outcome)
 
     async def turn_finished(self, context: TurnContext, outcome: TurnOutcome) -> None:
         """Remember how the turn ended."""

@@ -47,9 +47,11 @@ class Observer:
         )
         await self._tell("gm_chat_turn_started", self._host.turn_started, context)
 
-    async def tool_started(self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any]) -> None:
+    async def tool_started(
+        self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any], *, approved: bool = False
+    ) -> None:
         """Audit the call. Raises if a required sink does not take it: the tool must then not run."""
-        await self._audit.tool_call(context, name, args, call_id=call_id)
+        await self._audit.tool_call(context, name, args, call_id=call_id, approved=approved)
 
     async def tool_finished(
         self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any], result: Any
@@ -85,8 +87,13 @@ class Observer:
         }
         await self._send(signals.chat_error, user=context.actor.user, error=error, context=details)
 
+    async def turn_paused(self, context: TurnContext, outcome: TurnOutcome) -> None:
+        """Tell the audit trail what was said so far, and the plugins."""
+        await self._audit.assistant_message(context, outcome.text)
+        await self._tell("gm_chat_turn_paused", self._host.turn_paused, context, outcome)
+
     async def turn_finished(self, context: TurnContext, outcome: TurnOutcome) -> None:
-        """Tell the plugins and the audit trail."""
+        """Tell the audit trail what was said since, and the plugins."""
         await self._audit.assistant_message(context, outcome.text)
         await self._tell("gm_chat_turn_finished", self._host.turn_finished, context, outcome)
 

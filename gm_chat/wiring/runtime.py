@@ -65,9 +65,9 @@ class Runtime:
         # Here and not in cached properties, which two threads could build twice: there is one runner per Runtime.
         loop = planned_loop if self.settings.planned.enabled else legacy_loop
         object.__setattr__(self, "runner", TurnRunner(self, loop, bus=channel_bus()))
-        object.__setattr__(
-            self, "audit", AuditTrail(self.host.audit_sinks, AuditPolicy.from_settings(self.settings.audit))
-        )
+        audit = self.settings.audit
+        trail = AuditTrail(self.host.audit_sinks, AuditPolicy.from_settings(audit), required=audit.required)
+        object.__setattr__(self, "audit", trail)
 
     @classmethod
     def build(cls, settings: ChatSettings) -> Runtime:

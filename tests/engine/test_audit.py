@@ -188,6 +188,47 @@ async def test_a_required_sink_that_fails_closes(answer: Any, text: str, make: A
     assert other.log == ["start", "hello"]
 
 
+async def test_the_settings_make_a_sink_required(make: Any) -> None:
+    sinks = [Sink("must", answer=lambda _: asyncio.sleep(0.05)), Sink("may", answer=lambda _: asyncio.sleep(60))]
+    trail = make(*sinks, required=("must",), sink_seconds=0.2)
+    await trail.user_message(CONTEXT)
+    assert [sink.log for sink in sinks] == [["start", "hello"], ["start"]]
+    sinks[0].answer = lambda _: (_ for _ in ()).throw(OSError("disk full"))
+    with pytest.raises(AuditError, match="required audit sink 'must'"):
+        await trail.tool_call(CONTEXT, "query", {})
+
+
+@pytest.mark.parametrize("level", ["messages", "all"])
+async def test_a_required_sink_that_is_not_there_closes(level: Any, make: Any) -> None:
+    for sinks in ((), (Sink("other"),)):
+        trail = make(*sinks, policy=AuditPolicy(level=level), required=("other", "must")[not sinks :])
+        with pytest.raises(AuditError, match=r"audit\['required'\] names 'must', and no such audit sink is there"):
+            await trail.user_message(CONTEXT)
+        with pytest.raises(AuditError, match="'must'"):
+            await trail.tool_call(CONTEXT, "mutate", {}, approved=True)
+        await trail.flush()
+        assert all(sink.log == [] for sink in sinks)
+
+
+async def test_where_nothing_is_audited_nobody_is_required(make: Any) -> None:
+    trail = make(policy=AuditPolicy(level="off"), required=("must",))
+    await trail.user_message(CONTEXT)
+    await trail.tool_call(CONTEXT, "query", {})
+
+
+async def test_an_approved_call_says_so_and_silence_is_no_message(make: Any) -> None:
+    events: list[Mapping[str, Any]] = []
+    trail = make(Sink(answer=events.append))
+    await trail.tool_call(CONTEXT, "mutate", {}, call_id="c")
+    await trail.assistant_message(CONTEXT, "")
+    await trail.tool_call(CONTEXT, "mutate", {}, call_id="c", approved=True)
+    await trail.flush()
+    assert [(event["event_type"], event.get("approved")) for event in events] == [
+        ("tool_call", None),
+        ("tool_call", True),
+    ]
+
+
 async def test_a_required_sink_with_a_full_queue_closes(make: Any) -> None:
     trail = make(Sink("must", required=True, answer=lambda _: asyncio.sleep(0.2)), queue_size=1)
     first = asyncio.create_task(trail.user_message(CONTEXT))

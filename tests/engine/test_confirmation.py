@@ -139,7 +139,7 @@ async def test_a_mutation_that_needs_approval_pauses_the_turn() -> None:
     progress = closed.pending.progress
     assert (progress.rounds, progress.failed_rounds, progress.mutations, progress.usage) == (1, 0, 1, times(1))
     assert 0 < progress.seconds < 5
-    assert desk.observer.log == ["started", "finished paused"]
+    assert desk.observer.log == ["started", "paused"]
     assert desk.written == []
     assert [item.id for item in await desk.runner.pending(OWNER)] == ["id-2"]
     assert await desk.runner.pending(OTHER) == []
@@ -217,7 +217,7 @@ async def test_an_approved_mutation_runs_once_and_the_provider_goes_on(elsewhere
     assert (question.role, question.content) == ("user", "Create it")
     assert (said.content, said.tool_calls[0].id) == ("I will. ", "theirs")
     assert (answered.tool_call_id, answered.tool_result) == ("theirs", EXECUTED)
-    assert desk.observer.log == ["started", "finished paused", "tool mutate", "finished done"]
+    assert desk.observer.log == ["started", "paused", "tool mutate", "finished done"]
     assert desk.observer.tools == [("mutate", ARGS, EXECUTED)]
 
 

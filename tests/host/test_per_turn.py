@@ -186,14 +186,15 @@ def test_observers_are_all_told_whatever_one_raises(caplog: pytest.LogCaptureFix
         told.append((context, outcome))
 
     host = make_host(
-        a=plugin(turn_started=raising, turn_finished=raising),
-        b=plugin(turn_started=started, turn_finished=finished),
+        a=plugin(turn_started=raising, turn_paused=raising, turn_finished=raising),
+        b=plugin(turn_started=started, turn_paused=finished, turn_finished=finished),
     )
-    outcome = TurnOutcome("done")
+    paused, outcome = TurnOutcome("paused"), TurnOutcome("done")
     host.turn_started(CONTEXT)
+    host.turn_paused(CONTEXT, paused)
     host.turn_finished(CONTEXT, outcome)
-    assert told == [CONTEXT, (CONTEXT, outcome)]
-    assert caplog.text.count("OSError: no network; the turn goes on") == 2
+    assert told == [CONTEXT, (CONTEXT, paused), (CONTEXT, outcome)]
+    assert caplog.text.count("OSError: no network; the turn goes on") == 3
     assert all(record.levelno == logging.ERROR for record in caplog.records)
 
 

@@ -41,7 +41,7 @@ PARTS: list[dict[str, Any]] = [
     {"measures": {"n": "count()"}, "offset": 3},
     {"group_by": ["status", "supplier__country"]},
     {"group_by": ["status"], "measures": {"left": "sum(price) - 2 * sum(weight)", "none": "sum(price) / (1 - 1)"}},
-    {"group_by": ["status"], "measures": {"more": "20 * sum(price) + 1 - 3 * count()", "two": "2 * (3 - 2.5)"}},
+    {"group_by": ["status"], "measures": {"more": "20 * sum(price) + 1 - 3 * count()", "two": "count() * (3 - 2.5)"}},
     {"group_by": ["supplier__country"], "measures": {"n": "count()"}, "order_by": ["-n"], "limit": 2},
     *(
         {"group_by": [f"created_at__{part}"], "measures": {"n": "count()"}}

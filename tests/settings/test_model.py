@@ -85,6 +85,7 @@ def test_the_defaults_are_the_specification_s() -> None:
             "enabled": False,
             "level": "off",
             "logger": None,
+            "required": [],
             "max_result_size": 4096,
             "redact_fields": ["password", "secret", "token", "key", "credential"],
         },
@@ -111,7 +112,14 @@ def test_a_setting_is_read_by_attribute_and_by_key() -> None:
 
 def test_sections_equal_plain_mappings_of_their_values() -> None:
     settings = build(audit={"redact_fields": ["a"]}, provider_config={"stop": ["x"], "options": {"n": 1}})
-    audit = {"enabled": False, "level": "off", "logger": None, "max_result_size": 4096, "redact_fields": ["a"]}
+    audit = {
+        "enabled": False,
+        "level": "off",
+        "logger": None,
+        "required": [],
+        "max_result_size": 4096,
+        "redact_fields": ["a"],
+    }
     assert settings.audit == audit
     assert settings.audit != {**audit, "level": "all"}
     assert settings.audit != 5

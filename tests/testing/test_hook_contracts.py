@@ -145,7 +145,11 @@ class TestSystemPrompt(contracts.SystemPromptContract):
 
 
 class TestTurnObserver(contracts.TurnObserverContract):
-    plugin = module(gm_chat_turn_started=lambda context: None, gm_chat_turn_finished=lambda outcome: None)
+    plugin = module(
+        gm_chat_turn_started=lambda context: None,
+        gm_chat_turn_paused=lambda context: None,
+        gm_chat_turn_finished=lambda outcome: None,
+    )
 
 
 def test_every_hook_has_a_contract_class() -> None:

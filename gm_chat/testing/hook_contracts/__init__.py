@@ -78,6 +78,7 @@ CONTRACTS: Final[Mapping[str, type[HookContract]]] = {
         for hook in contract.hooks
     },
     "gm_chat_turn_started": TurnObserverContract,
+    "gm_chat_turn_paused": TurnObserverContract,
     "gm_chat_turn_finished": TurnObserverContract,
 }
 """The contract class of each hook."""

@@ -65,14 +65,13 @@ class SystemPromptContract(HookContract):
 
 
 class TurnObserverContract(HookContract):
-    """``gm_chat_turn_started`` and ``gm_chat_turn_finished``."""
+    """``gm_chat_turn_started``, ``gm_chat_turn_paused`` and ``gm_chat_turn_finished``."""
 
     hooks = ()
     outcomes: ClassVar[Sequence[TurnOutcome]] = (
         TurnOutcome("done", input_tokens=10, output_tokens=2),
         TurnOutcome("failed", code="chat_error"),
         TurnOutcome("cancelled"),
-        TurnOutcome("paused"),
     )
 
     def test_it_observes_every_kind_of_turn(self, caplog: Any) -> None:
@@ -80,5 +79,6 @@ class TurnObserverContract(HookContract):
         host = self.host()
         for outcome in self.outcomes:
             host.turn_started(self.context())
+            host.turn_paused(self.context(), TurnOutcome("paused"))
             host.turn_finished(self.context(), outcome)
         assert [record.getMessage() for record in caplog.records if record.name.startswith("gm_chat.host")] == []
