@@ -7,6 +7,7 @@ that every record belongs to the task that rests on it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gm_chat.planned.calculations import calculate_evidence
@@ -14,7 +15,7 @@ from gm_chat.planned.evidence import EvidenceRecord
 from gm_chat.planned.reading import DefectError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from gm_chat.planned.actions import Calculate
     from gm_chat.planned.evidence import EvidenceKind, EvidenceStore
@@ -101,7 +102,7 @@ class Findings:
             )
 
     def settle(self) -> bool:
-        """Resolve the task by what there is, the newest of each kind first; return whether that was possible."""
+        """Resolve the task by what there is, the newest that is not empty; return whether that was possible."""
         if self.missing():
             return False
         self._link([])
@@ -130,7 +131,7 @@ class Findings:
             chosen = [record for record in named if record.kind == kind]
             others = [record for record in self.own if record.kind == kind and record not in chosen]
             lacking = max(0, len(wanted) - len(chosen))
-            found = [*chosen, *(others[-lacking:] if lacking else [])]
+            found = [*chosen, *_newest(others, lacking)]
             for item, record in zip(wanted, found, strict=False):
                 self._store.link(self.task.task_id, item, record.evidence_id)
             for record in found[len(wanted) :]:
@@ -160,6 +161,18 @@ class Findings:
 
     def _next_id(self, kind: EvidenceKind) -> str:
         return f"{self.task.task_id}:{kind}:{1 + sum(record.kind == kind for record in self.own)}"
+
+
+def _newest(records: Sequence[EvidenceRecord], count: int) -> list[EvidenceRecord]:
+    """The newest so many, but those without rows only where there are no others."""
+    if not count:
+        return []
+    return sorted(records, key=_has_rows)[-count:]
+
+
+def _has_rows(record: EvidenceRecord) -> bool:
+    payload = record.payload()
+    return not isinstance(payload, Mapping) or payload.get("data") != []
 
 
 def _ids(records: Iterable[EvidenceRecord]) -> list[str]:

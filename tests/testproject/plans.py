@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.providers.base import ProviderError
 from gm_chat.testing.scripted import ScriptedRequest, call, done
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["PLANNED", "PLANNED_ROUNDS", "act", "answer", "complete", "directed", "plan", "task"]
 
