@@ -22,6 +22,7 @@ _DATA_RULES = """\
 Rules:
 - Get facts only by calling the tools. Never invent names, numbers, records or fields.
 - The data lies in managers. If you do not know which one or which field to use, look it up first, then query.
+- Totals, averages, rankings and counts per group come from aggregate, by the manager's own fields; never add up rows.
 - Filter text by part of it: {"name__icontains": "steel"}; the exact spelling is rarely known.
 - If a tool answers with an error, read it, correct the call and try again.
 - When "data" is empty, query again with another spelling or filter before you conclude anything.

@@ -20,26 +20,25 @@ __all__ = ["aggregate"]
 
 _AGGREGATE = ToolDefinition(
     "aggregate",
-    "Compute over all matching rows: counts, sums, averages, rankings, totals per group or month. "
-    "Never add rows up yourself.",
+    "Compute over all matching rows: counts, sums, averages, rankings, per group or month. Never add rows up yourself.",
     {
         "type": "object",
         "properties": {
             "manager": {"type": "string"},
             "measures": {
                 "type": "object",
-                "description": '{"n": "count()", "revenue": "sum(price * quantity)", "share": "share(revenue)"}; '
-                "functions: count, count(distinct x), sum, avg, min, max, median; across groups: rank, share, change, "
-                'running; own filters: {"open": {"formula": "count()", "where": {"status": "open"}}}',
+                "description": 'formulas of its fields: {"n": "count()", "a": "sum(FIELD)", '
+                '"b": "avg(FIELD * FIELD)"}; also count(distinct f), min, max, median; across groups: rank(a), share, '
+                'change, running; own filters: {"c": {"formula": "count()", "where": {"status": "open"}}}',
             },
             "group_by": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": '["customer__state", "date__month"]; parts: year quarter month week day weekday',
+                "description": '["FIELD", "RELATION__FIELD", "DATE__month"]; or year quarter week day weekday',
             },
             "filters": {"type": "object", "description": "as in query"},
-            "having": {"type": "object", "description": 'of measures: {"revenue__gt": 9}'},
-            "order_by": {"type": "array", "items": {"type": "string"}, "description": '["-revenue"]'},
+            "having": {"type": "object", "description": 'of measures: {"a__gt": 9}'},
+            "order_by": {"type": "array", "items": {"type": "string"}, "description": '["-a"]'},
             "fill": {"type": "boolean", "description": "adds periods without rows"},
             "limit": {"type": "integer", "minimum": 1},
         },

@@ -37,7 +37,7 @@ def query_properties() -> dict[str, Any]:
         "filters": {
             "type": "object",
             "description": 'all must hold: {"name__icontains": "bolt", "supplier__name__icontains": "acme", '
-            '"date": "last 30 days", "paid__gt": {"field": "due"}}; lookups: icontains gt gte lt lte in isnull '
+            '"DATE": "last 30 days", "FIELD__gt": {"field": "OTHER"}}; lookups: icontains gt gte lt lte in isnull '
             "weekday; also and, or, not",
         },
         "order_by": {
@@ -57,12 +57,11 @@ def query_properties() -> dict[str, Any]:
 
 _QUERY = ToolDefinition(
     "query",
-    "Read data: rows of one manager, with fields of related managers. total_count in the result is the number of all "
-    "matching rows.",
+    "Read rows of one manager, with fields of related managers. total_count is the number of all matching rows.",
     {
         "type": "object",
         "properties": {
-            "manager": {"type": "string", "description": "a manager's name, e.g. PartManager"},
+            "manager": {"type": "string", "description": "e.g. PartManager"},
             **query_properties(),
         },
         "required": ["manager", "fields"],
