@@ -34,7 +34,15 @@ from gm_chat.managers.api import (
 from gm_chat.managers.filters import parse_filters
 from gm_chat.managers.formula import parse_formula
 from gm_chat.managers.meaning import NUMBERS, FormulaReader, Results
-from gm_chat.managers.measures import AggregatePlan, Group, Measure
+from gm_chat.managers.measures import (
+    AcrossGroups,
+    Aggregated,
+    AggregatePlan,
+    Group,
+    Measure,
+    MeasureValue,
+    parts_of,
+)
 from gm_chat.managers.plan import DEFAULT_LIMITS, PlanLimits, count_of
 from gm_chat.managers.resolve import find_manager, read_key, split_path, type_of_part
 from gm_chat.managers.spelling import match_name, nearest, shown
@@ -159,7 +167,10 @@ def _measures(
         text, where = _measure_of(name, item)
         condition = parse_filters(where, manager, view, limits.filters, what=f"where of {name!r}")
         reader = FormulaReader(manager, view, limits, condition, results, f"measure {name!r}")
-        results.add(Measure(name, *reader.group_value(parse_formula(text, f"measure {name!r}"))))
+        formula, kind = reader.group_value(parse_formula(text, f"measure {name!r}"))
+        if not any(isinstance(part, Aggregated | MeasureValue | AcrossGroups) for part in parts_of(formula)):
+            raise ToolError("invalid_formula", f"measure {name!r}: {shown(text)} computes nothing; try count()")
+        results.add(Measure(name, formula, kind))
     return results
 
 

@@ -87,7 +87,7 @@ class _Aggregation:
 
     def _grouped(self, rows: QuerySet[Any], measures: Mapping[str, Any]) -> Any:
         plan, across = self._plan, self._expressions.across
-        groups = {self._columns[group.name]: self._expressions.group(group.path, group.part) for group in plan.groups}
+        groups = {self._columns[group.name]: self._expressions.group(group) for group in plan.groups}
         grouped: Any = rows.annotate(**groups).values(*groups)
         grouped = grouped.annotate(**measures) if measures else grouped.distinct()
         if self._finishes_here(connections[rows.db]):
@@ -157,8 +157,6 @@ class _Aggregation:
 
     def _converter(self, item: Group | Measure) -> Convert:
         """What makes a column's values JSON. Databases disagree in the Python types of sums and means."""
-        if isinstance(item, Group) and item.type == "duration":
-            return CONVERT["duration"]
         if item.type != "decimal":
             return _CONVERT[item.type]
         formula = FieldValue(item.path, item.type) if isinstance(item, Group) else item.formula
@@ -172,25 +170,35 @@ def _whole(lookup: str, value: Any) -> tuple[str, Any]:
     """
     match lookup, value:
         case (("gt" | "lte"), Decimal()):
-            return lookup, math.floor(value)
+            return lookup, _storable(math.floor(value))
         case (("gte" | "lt"), Decimal()):
-            return lookup, math.ceil(value)
+            return lookup, _storable(math.ceil(value))
         case "range", (Decimal() as first, Decimal() as last):
-            return lookup, (math.ceil(first), math.floor(last))
+            return lookup, (_storable(math.ceil(first)), _storable(math.floor(last)))
         case (("exact" | "in"), _):
             items = value if isinstance(value, tuple) else (value,)
-            return "in", [int(item) for item in items if item == int(item)]
+            return "in", [int(item) for item in items if item == _storable(int(item))]
     return lookup, value
 
 
+def _storable(number: int) -> int:
+    """The number, or the nearest of 64 bits: nothing that is counted or summed up lies beyond."""
+    return max(-(2**63), min(number, 2**63 - 1))
+
+
 def _decimals(places: int) -> Convert:
-    return lambda value: format(value, f".{places}f")
+    return lambda value: format(value, f".{places}f") if math.isfinite(value) else None
+
+
+def _number(value: Any) -> float | None:
+    """To 15 digits, in which databases agree."""
+    return float(format(float(value), ".15g")) if math.isfinite(value) else None
 
 
 _CONVERT: Final[Mapping[str, Convert]] = {
     "integer": int,
-    "number": lambda value: float(format(float(value), ".15g")),
-    "duration": float,
+    "number": _number,
+    "duration": _number,
     "string": str,
     "boolean": bool,
     **{kind: CONVERT[kind] for kind in ("date", "datetime", "time", "uuid")},

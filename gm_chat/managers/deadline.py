@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.db import DatabaseError, OperationalError, connections, transaction
+from django.db import DatabaseError, DataError, OperationalError, connections, transaction
 
 from gm_chat.plugin import ToolError
 
@@ -68,13 +68,17 @@ def guard(alias: str, deadline: float | None, *, read_only: bool = True) -> Iter
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Tell the model what SQLite says of conditions in conditions in conditions."""
+    """Tell the model what it can do about limits of the database."""
     try:
         yield
-    except OperationalError as error:
-        if "parser stack overflow" not in str(error):
+    except DatabaseError as error:
+        if "parser stack overflow" in str(error):  # SQLite's
+            problem = "the filters are nested too deeply for the database; ask in two steps"
+        elif isinstance(error, DataError) or "integer overflow" in str(error) or error.args[:1] == (1690,):
+            problem = "a number or a date is beyond what the database can compute with; compute with smaller ones"
+        else:
             raise
-        raise ToolError("too_large", "the filters are nested too deeply for the database; ask in two steps") from error
+        raise ToolError("too_large", problem) from error
 
 
 def unbounded() -> None:

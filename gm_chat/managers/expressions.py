@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gm_chat.managers.api import DatePart, FieldType, Path
+    from gm_chat.managers.measures import Group
 
 __all__ = ["Expressions", "OverGroups"]
 
@@ -99,9 +100,10 @@ class Expressions:
         self.across = across_names(plan.measures)
         """The measures that depend on other groups: computed from columns, when those are there."""
 
-    def group(self, path: Path, part: DatePart | None) -> Any:
-        """A column that rows are grouped by."""
-        return self._field_value(path, part, self._plan.manager)
+    def group(self, group: Group) -> Any:
+        """A column that rows are grouped by; a duration is a number of seconds, as it is in formulas."""
+        value = self._field_value(group.path, group.part, self._plan.manager)
+        return SecondsOf(value) if group.type == "duration" else value
 
     def measure(self, name: str) -> Any:
         """A measure, over rows or over groups."""
@@ -145,7 +147,7 @@ class Expressions:
         assert_never(formula.function)
 
     def _field_value(self, path: Path, part: DatePart | None, manager: str) -> Any:
-        if part is not None:
+        if part is not None and self._scope.field(path, manager).type == "datetime":
             require_time_zones(connections[self._scope.rows(manager).db])
         return part_of(self._scope.value(path, manager), part)
 
@@ -216,7 +218,7 @@ class Expressions:
             options["distinct"] = True
         if formula.function == "sum" and isinstance(formula.of, Behind) and formula.of.function == "count":
             options["default"] = 0  # a number of things, which is never unknown
-        if formula.function in ("sum", "avg", "median"):
+        if formula.function in ("count", "sum", "avg", "median"):
             options["output_field"] = _field(kind)
         return _AGGREGATES[formula.function](value, **options), kind
 
@@ -256,11 +258,20 @@ class Expressions:
 
 def _constant(value: Any) -> Typed:
     if hasattr(value, "hour"):
-        return Value(value, DateTimeField()), "datetime"
+        return _Moment(value, DateTimeField()), "datetime"
     if hasattr(value, "year"):
-        return Value(value, DateField()), "date"
+        return _Moment(value, DateField()), "date"
     whole = value == value.to_integral_value()
     return (Value(int(value), BigIntegerField()), "integer") if whole else (Value(value, DecimalField()), "decimal")
+
+
+class _Moment(Value):
+    """A day or a moment. MariaDB takes either for a text where nothing around it tells."""
+
+    def as_mysql(self, compiler: Any, connection: Any) -> Any:
+        """What it is."""
+        sql, params = self.as_sql(compiler, connection)
+        return f"CAST({sql} AS {'DATETIME(6)' if isinstance(self.output_field, DateTimeField) else 'DATE'})", params
 
 
 def _computed(operator: str, left: Typed, right: Typed) -> Typed:

@@ -30,6 +30,8 @@ __all__ = ["Binary", "Call", "Name", "Node", "Number", "parse_formula"]
 MAX_TEXT: Final = 500
 MAX_DEPTH: Final = 12
 MAX_TOKENS: Final = 120
+MAX_DIGITS: Final = 16
+"""Of a number, its point included: what every database computes with exactly."""
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*)|(?P<sign>[-+*/(),]))"
 )
@@ -145,6 +147,8 @@ class _Parser:
         kind, text = self._tokens[self._next]
         self._next += 1
         if kind == "number":
+            if len(text) > MAX_DIGITS:
+                raise ToolError("too_large", f"{self._what}: a number of more than {MAX_DIGITS} digits")
             return Number(Decimal(text))
         if kind == "name":
             return self._call(text, depth) if self._accept("(") else Name(text)

@@ -27,6 +27,8 @@ _LOOKUPS: Final = ("exact", "gt", "gte", "lt", "lte", "year", "month", "day")
 _PARTS: Final = frozenset({"year", "month", "day"})
 _DATES: Final = frozenset({"date", "datetime"})
 _NUMBERS: Final = frozenset({"integer", "number", "decimal"})
+MAX_DAYS: Final = 36_500
+_MOST: Final[Mapping[str, int]] = {"year": 100, "month": 1_200, "second": 86_400 * 100}
 _PLUS: Final = re.compile(r"([+-]?)\s*(\d{1,6})\s*(second|minute|hour|day|week|month|quarter|year)s?")
 
 
@@ -98,4 +100,6 @@ def _plus(value: Any, other: FieldInfo, what: str) -> tuple[int, str] | None:
     if other.type == "date" and unit in ("second", "minute", "hour"):
         raise ToolError("invalid_value", f"{what}: a date moves by days, weeks, months, quarters or years, not {unit}s")
     factor, unit = {"week": (7, "day"), "quarter": (3, "month")}.get(unit, (1, unit))
+    if int(count) * factor > _MOST.get(unit, MAX_DAYS):
+        raise ToolError("invalid_value", f"{what}: plus takes at most {MAX_DAYS // 365} years, got {shown(value)}")
     return (-1 if sign == "-" else 1) * int(count) * factor, unit

@@ -231,7 +231,7 @@ class Scope:
         rows = self.rows(manager)
         if first.where.parts:
             rows = rows.filter(self.condition(first.where, manager))
-        if any(key.part for key in first.per):
+        if any(key.part and self.field(key.path, manager).type == "datetime" for key in first.per):
             require_time_zones(connections[rows.db])
         window = Window(
             Rank() if first.ties else RowNumber(),
@@ -304,13 +304,14 @@ class Scope:
         return [*compiled, *pk_names(self.bindings[manager].model)]
 
     def _term(self, term: Order, manager: str) -> OrderBy:
-        info = self._field_of(term.path, manager)
+        info = self.field(term.path, manager)
         value = self.value(term.path, manager)
         nulls_last = True if len(term.path) > 1 or info.nullable else None
         ordered: OrderBy = value.desc(nulls_last=nulls_last) if term.descending else value.asc(nulls_last=nulls_last)
         return ordered
 
-    def _field_of(self, path: Path, manager: str) -> FieldInfo:
+    def field(self, path: Path, manager: str) -> FieldInfo:
+        """What stands at the end of a path."""
         for hop in path[:-1]:
             manager = self.bindings[manager].relations[hop].target
         return self.fields(manager)[path[-1]]
