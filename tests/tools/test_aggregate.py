@@ -15,7 +15,7 @@ from gm_chat.managers import registry
 from gm_chat.managers.index import SchemaIndex
 from gm_chat.managers.service import DataService
 from gm_chat.plugin import ToolContext, ToolError
-from gm_chat.tools import aggregate
+from gm_chat.tools import aggregate, query
 from gm_chat.tools.query import HIDDEN_NOTE, MAX_BYTES
 
 if TYPE_CHECKING:
@@ -28,6 +28,19 @@ def ask(context: ToolContext, **args: Any) -> dict[str, Any]:
     result: dict[str, Any] = call(aggregate, {"manager": "PartManager", "measures": {"n": "count()"}, **args}, context)
     assert to_json(result)
     return result
+
+
+def test_the_schemas_of_reading_tools_stay_small() -> None:
+    """Every round pays for them: 2,500 characters are about 700 tokens, as ``bench/query.py`` counts."""
+    shown = [
+        {
+            "name": tool.definition.name,
+            "description": tool.definition.description,
+            "parameters": tool.definition.input_schema,
+        }
+        for tool in (query, aggregate)
+    ]
+    assert sum(len(json.dumps({"type": "function", "function": item})) for item in shown) < 2_500
 
 
 def test_one_object(context_for: Contexts) -> None:
