@@ -1,0 +1,147 @@
+"""Each packaged case passes a right run and fails a wrong one, and its calls give what it expects."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from testproject.verdict import Run, faults
+from testproject.workbench import workbench
+
+from gm_chat.evals.dataset import load_dataset
+from gm_chat.evals.datasets import LEGACY, PACKAGED, fixture_of, is_held_out, packaged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from testproject.workbench import Workbench
+
+    from gm_chat.evals.dataset import Case
+
+SCRIPTS = Path(__file__).with_name("scripts")
+LEAST = {
+    "basic_queries": 20,
+    "demo_readiness": 15,
+    "edge_cases": 15,
+    "follow_ups": 20,
+    "large_schema": 10,
+    "multi_hop": 20,
+    "planned_orchestration": 10,
+}
+SILENCE = "I cannot tell."
+
+
+@cache
+def cases(dataset: str) -> dict[str, Case]:
+    return {case.name: case for case in load_dataset(packaged(dataset)).cases}
+
+
+@cache
+def scripts(dataset: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((SCRIPTS / f"{dataset}.yaml").read_text(encoding="utf-8"))
+    return loaded
+
+
+ALL = [(dataset, name) for dataset in PACKAGED for name in cases(dataset)]
+
+
+@pytest.fixture(scope="module")
+def bench(request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any) -> Iterator[Workbench]:
+    with workbench(request.param, django_db_blocker) as installed:
+        yield installed
+
+
+def play(bench: Workbench, case: Case, calls: Sequence[dict[str, Any]], answer: str) -> Run:
+    """Make the calls as the case's user, who approves what has to be approved, and give the answer."""
+    made = []
+    for call in calls:
+        ((tool, args),) = call.items()
+        result = bench.ask(tool, args, user=case.user)
+        made.append((tool, args, result))
+        if isinstance(result, dict) and result.get("status") == "confirmation_required":
+            made.append((tool, args, bench.ask(tool, args, user=case.user, approved=True)))
+    if "writes" in case.tags:
+        bench.fixture.reset()
+    return Run(answer, " ".join(message.user for message in case.conversation), made)
+
+
+def reference(bench: Workbench, case: Case) -> list[tuple[Any, ...]] | None:
+    if case.hard.result_set is None or case.hard.result_set.query is None:
+        return None
+    args = case.hard.result_set.query
+    result = bench.ask("aggregate" if "measures" in args else "query", args, user=case.user)
+    return [tuple(str(value) for value in flat(row)) for row in result["data"]]
+
+
+def flat(row: dict[str, Any]) -> Iterator[Any]:
+    for value in row.values():
+        if isinstance(value, dict):
+            yield from flat(value)
+        else:
+            yield value
+
+
+@pytest.mark.parametrize(
+    ("bench", "dataset", "name"), [(fixture_of(dataset), dataset, name) for dataset, name in ALL], indirect=["bench"]
+)
+def test_a_right_run_passes_and_wrong_ones_fail(bench: Workbench, dataset: str, name: str) -> None:
+    case, script = cases(dataset)[name], scripts(dataset)[name]
+    rows = reference(bench, case)
+    right = play(bench, case, script.get("calls", ()), script["right"])
+    assert faults(case.hard, right, rows) == []
+    if case.user != "guest" and not script.get("silence_passes"):
+        assert not any("error" in result for _, _, result in right.calls if isinstance(result, dict))
+    wrong = play(bench, case, script.get("wrong_calls", script.get("calls", ())), script["wrong"])
+    assert faults(case.hard, wrong, rows) != []
+    silent = Run(SILENCE)
+    assert (faults(case.hard, silent, rows) == []) is bool(script.get("silence_passes")), "what guesses nothing"
+    guessed = Run(script["right"])
+    if case.hard.results_contain or case.hard.required_tool_calls or rows is not None:
+        assert faults(case.hard, guessed, rows) != [], "the right answer without having looked"
+
+
+@pytest.mark.parametrize("dataset", PACKAGED)
+def test_there_are_enough_cases_of_several_kinds(dataset: str) -> None:
+    found = cases(dataset)
+    assert len(found) >= LEAST[dataset]
+    assert set(scripts(dataset)) == set(found), "each case has a script, and each script a case"
+    assert all(case.description and case.tags for case in found.values())
+    assert len({message.user for case in found.values() for message in case.conversation[-1:]}) == len(found)
+    if dataset == "follow_ups":
+        assert all(len(case.conversation) > 1 for case in found.values())
+
+
+def test_case_names_are_unique_over_all_datasets() -> None:
+    names = [name for _, name in ALL]
+    assert len(set(names)) == len(names)
+
+
+def test_what_changes_data_says_so() -> None:
+    for dataset, name in ALL:
+        case = cases(dataset)[name]
+        mutates = any(call.name == "mutate" for call in case.hard.required_tool_calls)
+        assert ("writes" in case.tags) is mutates, name
+
+
+def test_some_cases_ask_as_somebody_who_sees_less() -> None:
+    guests = [cases(dataset)[name] for dataset, name in ALL if cases(dataset)[name].user == "guest"]
+    assert len(guests) >= 8
+    assert all("permission" in case.tags for case in guests)
+    assert {cases(dataset)[name].user for dataset, name in ALL} == {None, "guest"}
+
+
+@pytest.mark.parametrize("dataset", PACKAGED)
+def test_about_half_of_each_dataset_is_held_out(dataset: str) -> None:
+    held_out = sum(map(is_held_out, cases(dataset)))
+    assert 0.4 <= held_out / len(cases(dataset)) <= 0.6
+
+
+def test_names_that_are_not_packaged_are_named() -> None:
+    assert set(LEGACY) == set(PACKAGED) - {"planned_orchestration"}
+    with pytest.raises(ValueError, match="'basics'; known: basic_queries"):
+        packaged("basics")
+    with pytest.raises(ValueError, match="'basics'"):
+        fixture_of("basics")
