@@ -5,7 +5,8 @@ Both servers are uvicorn with one worker in a process of its own, Django, 301 pa
 0.86.14; its environment is made once, in the folder ``--reference-venv``. Exits with 1 when a target is missed.
 
 The parts: ``rates`` (turns per second), ``statements`` (SQL per turn), ``sockets`` (500 idle WebSockets), ``blocks``
-(of the event loop), ``slow`` (a 2 s tool beside other users' turns), ``history`` (2,000 stored messages).
+(of the event loop), ``slow`` (a 2 s tool beside other users' turns), ``history`` (2,000 stored messages), ``planned``
+(rates and statements of planned turns), ``parallel`` (tasks of one plan side by side).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 from turnbench import single
 from turnbench.client import TRANSPORTS
 from turnbench.machine import Machine
+from turnbench.parallel import tasks_side_by_side
 from turnbench.rates import Cell, measure
 from turnbench.report import Target, print_rates, print_table, print_targets, rate_targets
 from turnbench.servers import Server, reference_python, running
@@ -31,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-PARTS: Final = ("rates", "statements", "sockets", "blocks", "slow", "history")
+PARTS: Final = ("rates", "statements", "sockets", "blocks", "slow", "history", "planned", "parallel")
 KINDS: Final = ("text", "query")
 USERS: Final = 2_000
-MOST_STATEMENTS: Final = {"text": 7, "query": 9}
+MOST_STATEMENTS: Final = {"text": 7, "query": 9, "planned": 10}
 
 
 def options() -> argparse.Namespace:
@@ -62,20 +64,22 @@ def options() -> argparse.Namespace:
     return chosen
 
 
-async def rates(servers: Sequence[Server], chosen: argparse.Namespace) -> list[Target]:
-    cells = [Cell(t, kind, clients) for kind in KINDS for t in chosen.transports for clients in chosen.clients]
+async def rates(servers: Sequence[Server], chosen: argparse.Namespace, kinds: Sequence[str] = KINDS) -> list[Target]:
+    cells = [Cell(t, kind, clients) for kind in kinds for t in chosen.transports for clients in chosen.clients]
     samples = await measure(servers, cells, seconds=chosen.seconds, repeats=chosen.repeats)
     print_rates(samples)
     return rate_targets(samples)
 
 
-async def statements(servers: Sequence[Server], chosen: argparse.Namespace) -> list[Target]:
+async def statements(
+    servers: Sequence[Server], chosen: argparse.Namespace, kinds: Sequence[str] = KINDS
+) -> list[Target]:
     rows, targets = [], []
-    for kind in KINDS:
+    for kind in kinds:
         for transport in chosen.transports:
             for server in servers:
                 counted = await single.statements(server, transport, kind)
-                rows.append((f"{kind:5} {transport:4} {server.kind}", *(counted[group] for group in single.GROUPS)))
+                rows.append((f"{kind:7} {transport:4} {server.kind}", *(counted[group] for group in single.GROUPS)))
                 if server.kind == "ours":
                     name = f"statements of a turn, {kind} {transport}"
                     targets.append(Target(name, counted["chat"], MOST_STATEMENTS[kind]))
@@ -143,23 +147,42 @@ async def history(servers: Sequence[Server], chosen: argparse.Namespace) -> list
     return targets
 
 
+async def planned(servers: Sequence[Server], chosen: argparse.Namespace) -> list[Target]:
+    targets = await rates(servers, chosen, ("planned",))
+    return targets + await statements(servers, chosen, ("planned",))
+
+
+async def parallel() -> list[Target]:
+    rows = [
+        (f"max_concurrent_tasks {slots}", await tasks_side_by_side(6, latency=0.2, slots=slots) * 1000)
+        for slots in (1, 3, 6)
+    ]
+    print_table("Six independent tasks of 200 ms each: time for evidence", ("", "ms"), rows)
+    return [Target("six tasks of 200 ms, three at once, ms", rows[1][1], 600)]
+
+
 async def run(chosen: argparse.Namespace) -> bool:
     targets: list[Target] = []
     pythons = {"ours": sys.executable}
     if not chosen.no_reference:
         pythons["reference"] = reference_python(chosen.reference_venv, chosen.reference_python)
-    with ExitStack() as stack:
-        servers = [
-            stack.enter_context(running(kind, python, checkout=chosen.checkout, users=USERS))
-            for kind, python in pythons.items()
-        ]
-        for server in servers:
-            print(f"{server.kind}: {server.about['version']}; {server.about['memory'] / 2**20:.0f} MiB after start")
-        for part in (sockets, rates, statements, blocks, slow):  # sockets first: memory once freed hides what is taken
-            if part.__name__ in chosen.parts:
+    # sockets first: memory once freed hides what is taken
+    for plans, parts in ((False, (sockets, rates, statements, blocks, slow)), (True, (planned,))):
+        wanted = [part for part in parts if part.__name__ in chosen.parts]
+        with ExitStack() as stack:
+            servers = [
+                stack.enter_context(running(kind, python, checkout=chosen.checkout, users=USERS, planned=plans))
+                for kind, python in pythons.items()
+                if wanted
+            ]
+            for server in servers:
+                print(f"{server.kind}: {server.about['version']}; {server.about['memory'] / 2**20:.0f} MiB after start")
+            for part in wanted:
                 machine = Machine(servers)
                 targets += await part(servers, chosen)
                 print(f"  ({machine})")
+    if "parallel" in chosen.parts:
+        targets += await parallel()
     if "history" in chosen.parts:
         # The reference rewrites its summary every turn, and gets slower with each; 2,000 messages are ours to prove.
         only_ours = running("ours", sys.executable, checkout=chosen.checkout, users=200, summaries=True)

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["QUESTIONS", "TRANSPORTS", "Address", "Client", "TurnFailedError", "checked", "connected"]
 
-QUESTIONS: Final = {"text": "tell me something", "query": "query the bolts", "slow": "query them slowly"}
+QUESTIONS: Final = {
+    "text": "tell me something",
+    "query": "query the bolts",
+    "planned": "query the bolts",
+    "slow": "query them slowly",
+}
 TURN_SECONDS: Final = 60.0
 
 
@@ -185,6 +190,6 @@ async def checked(client: Client, kind: str) -> None:
     answer = "".join(event["content"] for event in events if event["type"] == "text_chunk")
     results = [event["result"] for event in events if event["type"] == "tool_result"]
     rows = [len(result.get("data", ())) for result in results]
-    expected = {"text": [], "query": [10], "slow": [0]}[kind]
+    expected = {"text": [], "query": [10], "planned": [10], "slow": [0]}[kind]
     if answer != "There are parts." or rows != expected:
         raise TurnFailedError(f"answer {answer!r}, rows {rows}: {results!r}"[:300])

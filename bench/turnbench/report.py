@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Target", "print_rates", "print_table", "print_targets", "rate_targets"]
 
-LEAST_RATIO: Final = {"http": 4.0, "sse": 4.0, "ws": 2.5}
+LEAST_RATIO: Final = {
+    "query": {"http": 4.0, "sse": 4.0, "ws": 2.5},
+    "planned": {"http": 4.0, "sse": 4.0, "ws": 4.0},
+}
 """At 8 and more clients, with one query (the reference's turns per second are 1)."""
 
 
@@ -51,7 +54,7 @@ def print_rates(samples: Mapping[tuple[Cell, str], Sample]) -> None:
     rows = []
     for cell in dict.fromkeys(cell for cell, _ in samples):
         ours, reference = samples.get((cell, "ours")), samples.get((cell, "reference"))
-        row = [f"{cell.kind:5} {cell.transport:4} {cell.clients:3}", *_columns(ours), *_columns(reference)]
+        row = [f"{cell.kind:7} {cell.transport:4} {cell.clients:3}", *_columns(ours), *_columns(reference)]
         both = ours and reference and reference.rate
         rows.append([*row, f"{ours.rate / reference.rate:.1f} x" if both and ours and reference else "-"])
     print_table("Turns per second, each client asking as fast as it is answered", head, rows)
@@ -73,9 +76,11 @@ def rate_targets(samples: Mapping[tuple[Cell, str], Sample]) -> list[Target]:
     ]
     for (cell, kind), sample in samples.items():
         other = samples.get((cell, "reference"))
-        if kind == "ours" and other is not None and cell.kind == "query" and cell.clients >= 8 and other.rate:
+        if kind == "ours" and other is not None and cell.kind in LEAST_RATIO and cell.clients >= 8 and other.rate:
             name = f"turns/s to the reference's, {cell.kind} {cell.transport} {cell.clients}"
-            targets.append(Target(name, sample.rate / other.rate, LEAST_RATIO[cell.transport], at_least=True))
+            targets.append(
+                Target(name, sample.rate / other.rate, LEAST_RATIO[cell.kind][cell.transport], at_least=True)
+            )
     return targets
 
 

@@ -1,4 +1,4 @@
-"""One server under test: ``python -m turnbench.server {ours,reference} FOLDER [--summaries] [--users N]``.
+"""One server under test: ``python -m turnbench.server {ours,reference} FOLDER [--summaries] [--planned] [--users N]``.
 
 Run in an interpreter that has the chat in question. Makes a SQLite file in FOLDER with the parts, the users and their
 sessions, serves on a free port, and prints one line of JSON: ``{"port": ..., "sessions": [...], ...}``.
@@ -30,7 +30,7 @@ CHATS: Final = {
 }
 
 
-def settings_of(kind: str, folder: Path, *, summaries: bool) -> dict[str, Any]:
+def settings_of(kind: str, folder: Path, *, summaries: bool, planned: bool) -> dict[str, Any]:
     """The two projects' settings; they differ in the chat's app and in where it looks for its own settings."""
     chat: dict[str, Any] = {
         "enabled": True,
@@ -39,6 +39,8 @@ def settings_of(kind: str, folder: Path, *, summaries: bool) -> dict[str, Any]:
     }
     if not summaries:
         chat["summarize_after"] = NEVER
+    if planned:
+        chat["planned"] = {"enabled": True}
     own = {"GM_CHAT": chat} if kind == "ours" else {"GENERAL_MANAGER": {"AUTOCREATE_GRAPHQL": True, "CHAT": chat}}
     return {
         "SECRET_KEY": "only-for-a-benchmark",
@@ -48,6 +50,7 @@ def settings_of(kind: str, folder: Path, *, summaries: bool) -> dict[str, Any]:
         "ROOT_URLCONF": "turnbench.urls",
         "ASGI_APPLICATION": CHATS[kind]["asgi"] + ".application",
         "TURNBENCH_EVENTS": CHATS[kind]["events"],
+        "TURNBENCH_PLANNED": planned,
         "INSTALLED_APPS": [
             "django.contrib.auth",
             "django.contrib.contenttypes",
@@ -127,13 +130,16 @@ def main() -> int:
     parser.add_argument("kind", choices=CHATS)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--summaries", action="store_true", help="leave summarize_after at its default")
+    parser.add_argument("--planned", action="store_true", help="plan every question")
     parser.add_argument("--users", type=int, default=100)
     options = parser.parse_args()
 
     import django
     from django.conf import settings
 
-    settings.configure(**settings_of(options.kind, options.folder, summaries=options.summaries))
+    settings.configure(
+        **settings_of(options.kind, options.folder, summaries=options.summaries, planned=options.planned)
+    )
     django.setup()
     from django.core.management import call_command
     from django.db import connections

@@ -61,11 +61,12 @@ class Server:
 
 
 @contextmanager
-def running(kind: str, python: str, *, checkout: Path, users: int, summaries: bool = False) -> Iterator[Server]:
+def running(
+    kind: str, python: str, *, checkout: Path, users: int, summaries: bool = False, planned: bool = False
+) -> Iterator[Server]:
     """Serve while the block runs, on a new database."""
     command = [python, "-m", "turnbench.server", kind, "", "--users", str(users)]
-    if summaries:
-        command.append("--summaries")
+    command += [flag for flag, wanted in (("--summaries", summaries), ("--planned", planned)) if wanted]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(BENCH), str(checkout)]), "PYTHONWARNINGS": "ignore"}
     environment.pop("DJANGO_SETTINGS_MODULE", None)
     with tempfile.TemporaryDirectory(prefix="turnbench-") as folder:
