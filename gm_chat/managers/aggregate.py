@@ -31,6 +31,7 @@ from gm_chat.managers.api import (
     Path,
     Where,
 )
+from gm_chat.managers.cost import check_aggregate
 from gm_chat.managers.filters import parse_filters
 from gm_chat.managers.formula import parse_formula
 from gm_chat.managers.meaning import NUMBERS, FormulaReader, Results
@@ -79,7 +80,7 @@ def build_aggregate(
     if args.get("having") is not None and not groups:
         raise ToolError("invalid_argument", "having chooses among groups: name some in group_by, or use filters")
     where = parse_filters(args.get("filters"), manager, view, limits.filters)
-    return AggregatePlan(
+    plan = AggregatePlan(
         manager=manager.name,
         groups=groups,
         measures=tuple(results.measures.values()),
@@ -91,6 +92,8 @@ def build_aggregate(
         fill=_fill(args.get("fill"), groups),
         max_bytes=max_bytes,
     )
+    check_aggregate(plan, subselects=limits.subselects)
+    return plan
 
 
 # --- groups -----------------------------------------------------------------------------------------------------

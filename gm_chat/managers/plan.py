@@ -22,6 +22,7 @@ from gm_chat.managers.api import (
     RelationSelection,
     Selection,
 )
+from gm_chat.managers.cost import check_query
 from gm_chat.managers.filters import FilterLimits, parse_filters
 from gm_chat.managers.resolve import find_manager, find_relation, match_field, read_keys, read_order, split_path
 from gm_chat.managers.spelling import match_name, nearest, shown
@@ -35,7 +36,10 @@ MAX_OFFSET: Final = 2**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanLimits:
-    """Bounds of a plan. ``nested_rows`` is per relation over the whole page, ``list_rows`` per parent."""
+    """Bounds of a plan. ``nested_rows`` is per relation over the whole page, ``list_rows`` per parent.
+
+    ``values`` and ``subselects`` bound what it could cost, see :mod:`gm_chat.managers.cost`.
+    """
 
     depth: int = 6
     fields: int = 120
@@ -43,6 +47,8 @@ class PlanLimits:
     order: int = 6
     nested_rows: int = 20_000
     list_rows: int = 100
+    values: int = 1_000_000
+    subselects: int = 60
     filters: FilterLimits = field(default_factory=FilterLimits)
 
 
@@ -69,7 +75,7 @@ def build_plan(
     where = parse_filters(args.get("filters"), manager, view, limits.filters)
     order = read_order(args.get("order_by"), manager, view, depth=limits.depth, most=limits.order)
     limit = min(count_of(args.get("limit"), "limit", least=1, default=max_results), max_results)
-    return QueryPlan(
+    plan = QueryPlan(
         manager=manager.name,
         selection=_Selector(view, limits).read(args.get("fields"), manager),
         where=_first(args.get("first_per"), where, order, manager, view, limits),
@@ -79,6 +85,8 @@ def build_plan(
         max_bytes=max_bytes,
         nested_rows=limits.nested_rows,
     )
+    check_query(plan, values=limits.values, subselects=limits.subselects)
+    return plan
 
 
 def count_of(value: Any, name: str, *, least: int, default: int) -> int:
