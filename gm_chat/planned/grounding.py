@@ -35,9 +35,11 @@ _INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u
 
 @dataclass(slots=True)
 class Known:
-    """What an answer may state. Build it with :meth:`of`."""
+    """What an answer may state. Build it with :meth:`of`; it is read through when the first statement is looked up."""
 
-    text: str = ""
+    _question: str = ""
+    _records: tuple[EvidenceRecord, ...] = ()
+    _text: str | None = None
     _numbers: set[Decimal] = field(default_factory=set)
     _dates: set[Date] = field(default_factory=set)
     _times: set[Time] = field(default_factory=set)
@@ -47,14 +49,18 @@ class Known:
     @classmethod
     def of(cls, question: str, records: Iterable[EvidenceRecord]) -> Known:
         """Collect from a question, and from the results and calls of evidence."""
-        known = cls()
-        texts = list(known._gather(question))
-        for record in records:
-            texts += known._gather(record.payload())
-            texts += known._gather(record.call_identity)
-        known.text = _plain(" \n ".join(texts))
-        known._sorted = sorted(known._numbers)
-        return known
+        return cls(question, tuple(records))
+
+    def _read(self) -> str:
+        """Read the sources, once; return all of their text."""
+        if self._text is None:
+            texts = list(self._gather(self._question))
+            for record in self._records:
+                texts += self._gather(record.payload())
+                texts += self._gather(record.call_identity)
+            self._text = _plain(" \n ".join(texts))
+            self._sorted = sorted(self._numbers)
+        return self._text
 
     def _gather(self, value: Any) -> Iterator[str]:
         match value:
@@ -96,6 +102,7 @@ class Known:
 
     def supports(self, figure: Figure) -> bool:
         """Whether a figure of an answer is known."""
+        self._read()
         if any(self._has_date(date) for date in figure.dates) or not self._times.isdisjoint(figure.times):
             return True
         if any(self._has_number(number, figure) for number in figure.numbers):
@@ -105,7 +112,7 @@ class Known:
     def says(self, words: str) -> bool:
         """Whether words stand in the evidence or the question as they are, but for case and blanks."""
         wanted = re.escape(_plain(words).strip())
-        return re.search(rf"(?<!\w){wanted}(?!\w)", self.text) is not None
+        return re.search(rf"(?<!\w){wanted}(?!\w)", self._read()) is not None
 
     def _has_date(self, date: Date) -> bool:
         return any(all(part in (None, of) for part, of in zip(date, other, strict=True)) for other in self._dates)
