@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ INSTALLED_APPS = [
     "testproject.shop",
     "testproject.chinook",
     "testproject.defog",
+    # The environments for other parts lack it.
+    *(["gm_chat_audit_logging"] if find_spec("gm_chat_audit_logging") else []),
 ]
 DATABASE_ROUTERS = ["testproject.chinook.router.ChinookRouter"]
 MIDDLEWARE = [

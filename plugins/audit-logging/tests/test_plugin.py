@@ -41,7 +41,8 @@ def test_the_defaults() -> None:
         ({"level": "LOUD"}, "'level' must be one of DEBUG, INFO"),
         ({"level": 20}, "'level' must be one of"),
         ({"logger": "  "}, "'logger' must be the name"),
-        ({"logger": None}, "'logger' must be the name"),
+        ({"logger": 5}, "'logger' must be the name"),
+        ({"database": "yes"}, "'database' must be True or False"),
         ({"lvel": "INFO"}, "unknown key 'lvel'. Did you mean 'level'?"),
     ],
 )

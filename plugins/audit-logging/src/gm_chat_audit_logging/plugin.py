@@ -6,6 +6,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from django.apps import apps
+from django.core.exceptions import ImproperlyConfigured
+
 from gm_chat.plugin import AuditSink, hookimpl
 from gm_chat_audit_logging.sink import LoggingSink
 
@@ -22,19 +25,33 @@ _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 class Options:
     """The settings under ``plugins["audit_logging"]``."""
 
-    logger: str = "gm_chat.audit_log"
+    logger: str | None = "gm_chat.audit_log"
     level: str = "INFO"
+    database: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what ``logging`` would misunderstand or silently ignore."""
         logger: object = self.logger  # a setting may be anything
-        if not isinstance(logger, str) or not logger.strip():
-            raise ValueError("'logger' must be the name of a Python logger")
+        if logger is not None and not (isinstance(logger, str) and logger.strip()):
+            raise ValueError("'logger' must be the name of a Python logger, or None for no lines at all")
         if self.level not in _LEVELS:
             raise ValueError(f"'level' must be one of {', '.join(_LEVELS)}")
+        if not isinstance(self.database, bool):
+            raise ValueError("'database' must be True or False")
 
 
 @hookimpl
 def gm_chat_audit_sinks(options: Options) -> Iterator[AuditSink]:
-    """Offer the sink ``audit_logging``."""
-    yield LoggingSink(options.logger, logging.getLevelNamesMapping()[options.level])
+    """Offer the sinks ``audit_logging`` and ``audit_database``, as far as the options ask for them."""
+    if options.logger is not None:
+        yield LoggingSink(options.logger, logging.getLevelNamesMapping()[options.level])
+    if options.database:
+        if not apps.is_installed("gm_chat_audit_logging"):
+            raise ImproperlyConfigured(
+                "'database' needs the plugin's table: add \"gm_chat_audit_logging\" to INSTALLED_APPS, "
+                "then type: python manage.py migrate"
+            )
+        # Imported here: models can be imported only where their app is installed.
+        from gm_chat_audit_logging.database import DatabaseSink
+
+        yield DatabaseSink()

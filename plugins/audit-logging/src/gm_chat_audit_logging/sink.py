@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LoggingSink"]
+__all__ = ["LoggingSink", "line_of"]
+
+
+def line_of(event: Mapping[str, Any]) -> str:
+    """The event as one line of ASCII JSON, its keys in their order."""
+    return json.dumps(dict(event), separators=(",", ":"))
 
 
 class LoggingSink:
@@ -33,7 +38,7 @@ class LoggingSink:
     async def emit(self, event: Mapping[str, Any]) -> None:
         """Log the event as one line of ASCII, its keys in their order."""
         if self._logger.isEnabledFor(self._level):
-            self._logger.log(self._level, "%s", json.dumps(dict(event), separators=(",", ":")))
+            self._logger.log(self._level, "%s", line_of(event))
 
     async def aclose(self) -> None:
         """Nothing to close."""
