@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from django.db.models import Model
 
-__all__ = ["NOW", "Row", "questions", "reference_answers", "rows_of"]
+__all__ = ["NOW", "Row", "database_of", "questions", "reference_answers", "rows_of"]
 
 NOW = datetime(2023, 11, 15, 12, 0)  # noqa: DTZ001 - UTC, as SQLite's texts are
 """A Wednesday on which every question's SQL gives rows."""
@@ -56,7 +56,8 @@ def _typed(model: type[Model], values: dict[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def _database(name: str, folder: Path) -> sqlite3.Connection:
+def database_of(name: str, folder: Path) -> sqlite3.Connection:
+    """One of the two databases, in memory, as the benchmark's SQL expects it."""
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     for model in MODELS[name]:
         columns = [item.column for item in model._meta.concrete_fields if item.column]
@@ -79,7 +80,7 @@ def _stored(value: Any) -> Any:
 def reference_answers(index: int, folder: Path) -> list[list[Row]]:
     """What the question's SQL gives, for each of the queries that its cell holds."""
     question = questions(folder)[index]
-    database = _database(question["db_name"], folder)
+    database = database_of(question["db_name"], folder)
     queries = [query for query in question["query"].split(";") if query.strip()]
     now = f"'{NOW.isoformat(sep=' ')}'"
     return [database.execute(query.replace("'now'", now)).fetchall() for query in queries]
