@@ -20,12 +20,15 @@ TEXT = (Path(__file__).resolve().parents[2] / "docs" / "planned.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, re.DOTALL)
 
 
-def test_the_example_of_settings_is_valid() -> None:
-    names: dict[str, Any] = {}
-    exec(next(code for language, code in BLOCKS if language == "python"), names)  # noqa: S102 - our own document
-    chat = names["GM_CHAT"]
-    settings = build_settings([Source("GM_CHAT", {**chat, "planned": {**chat["planned"], "enabled": True}})])
-    assert set(planned_chat_settings(settings).profiles) == {"small", "large"}
+def test_the_examples_of_settings_are_valid() -> None:
+    profiles = []
+    for code in (code for language, code in BLOCKS if language == "python"):
+        names: dict[str, Any] = {}
+        exec(code, names)  # noqa: S102 - our own document
+        chat = names["GM_CHAT"]
+        settings = build_settings([Source("GM_CHAT", {**chat, "planned": {**chat["planned"], "enabled": True}})])
+        profiles.append(set(planned_chat_settings(settings).profiles))
+    assert profiles == [{"default"}, {"small", "large"}]
 
 
 def test_the_example_of_a_plan_is_valid() -> None:
