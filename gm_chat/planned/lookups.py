@@ -51,7 +51,10 @@ class Lookups:
             return _failed("unknown_tool", f"there is no tool {call.name!r}; there are: {', '.join(names)}")
         if call.problem is not None:
             return _failed("invalid_arguments", call.problem)
-        identity = canonical_call_identity(call.name, call.args)
+        try:
+            identity = canonical_call_identity(call.name, call.args)
+        except InvalidEvidenceError as error:
+            return _failed("invalid_arguments", str(error))
         known = self._board.findings(self._task).with_call(identity)
         is_repeated = known is not None or identity in self._seen
         self._board.tell("tool_call", self._task, canonical_call_identity=identity, duplicate=is_repeated)

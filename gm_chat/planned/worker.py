@@ -45,6 +45,9 @@ logger = logging.getLogger("gm_chat.planned")
 PATIENCE: Final = 3
 """Fruitless rounds in a row that an executor gets."""
 
+MOMENT: Final = 0.01
+"""Seconds that a timer may be early."""
+
 MAX_OUTLINED: Final = 3
 """Candidates whose schema an executor is shown; a simple one, for whom nothing is in doubt, sees the first alone."""
 
@@ -193,8 +196,8 @@ class _Worker:
             return self._provider_failed(error)
         except TurnStopped:
             raise
-        except TimeoutError:
-            return _End("deadline_exceeded")
+        except TimeoutError as error:  # the task's, or one of the provider's own
+            return _End("deadline_exceeded") if self.board.left() < MOMENT else self._provider_failed(error)
         except Exception as error:  # noqa: BLE001 - a provider may raise anything; the fallback may fare better
             return self._provider_failed(error)
         self.board.usage += result.usage

@@ -12,6 +12,8 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from testproject.plans import act, answer, complete, plan, task
 
 from gm_chat.engine.events import Done, Error, Event, TextChunk, ToolCall, ToolResult
@@ -508,6 +510,64 @@ async def test_one_result_for_two_requirements_is_taken_when_the_executor_insist
     events, _ = await play(outside, task("t1", "Find the materials", "query", "query"))
     assert ended(events)["status"] == "complete"
     assert "fewer results than requirements (r2)" in outside.prompts[2][-1].content
+
+
+IDS: Final = st.sampled_from(["t1:query:1", "t2:query:1", "t1:path:1", "c1:query:1", "t9:query:1", ""])
+PATHS: Final = st.lists(st.sampled_from(["data", "*", "price", 0, 7, "total_count"]), max_size=3)
+STEPS: Final = st.one_of(
+    st.text(max_size=20),
+    st.builds(lambda ids: act("complete", evidence_ids=ids), st.lists(IDS, max_size=3)),
+    st.builds(lambda reason: act("block", reason=reason), st.text(max_size=5)),
+    st.builds(
+        lambda requirement, operation, evidence_id, path: act(
+            "calculate",
+            requirement_id=requirement,
+            operation=operation,
+            operands=[{"evidence_id": evidence_id, "path": path}],
+        ),
+        st.sampled_from(["r1", "r2", "r9"]),
+        st.sampled_from(["sum", "count", "ratio"]),
+        IDS,
+        PATHS,
+    ),
+    st.builds(lambda name: act("spawn_children", children=[task(name, "Materials")]), st.sampled_from(["c1", "t1"])),
+    st.builds(lambda name, n: call(name, n=n), st.sampled_from([*TOOLS, "mutate"]), st.integers(0, 2)),
+    st.just(call(n=float("nan"))),
+    st.builds(InvalidProviderRoundError, st.just("two calls")),
+    st.builds(ProviderError, st.just("down")),
+    st.builds(TimeoutError),
+)
+ANSWERS: Final = st.one_of(
+    st.text(max_size=20), st.builds(answer, st.text(max_size=20), IDS), st.builds(ProviderError, st.just("down"))
+)
+
+
+@given(
+    first=st.lists(STEPS, max_size=20),
+    second=st.lists(STEPS, max_size=20),
+    child=st.lists(STEPS, max_size=5),
+    answers=st.lists(ANSWERS, min_size=2, max_size=2),
+    needs=st.booleans(),
+)
+async def test_whatever_models_say_the_read_ends_once_and_in_order(
+    first: list[Any], second: list[Any], child: list[Any], answers: list[Any], needs: bool
+) -> None:
+    down = [ProviderError("down")] * 40  # what comes when a script is over
+    outside = Outside(t1=[*first, *down], t2=[*second, *down], c1=[*child, *down], answer=[*answers, *down])
+    outside.results["find_path"] = []
+    tasks = (task("t1", "Materials", "query", "calculation"), task("t2", depends_on=["t1"] if needs else []))
+    events, prepared = await play(outside, *tasks)
+    assert [isinstance(event, Done | Error) for event in events[-2:]].count(True) == 1
+    assert isinstance(events[-1], Done | Error)
+    for name in ("t1", "t2", "c1"):
+        own = [event for event in events if isinstance(event, ToolCall | ToolResult) and event.task_id == name]
+        assert [event.id for event in own[::2]] == [event.id for event in own[1::2]]
+    assert "mutate" not in [name for name, _ in outside.ran]
+    assert prepared.budget.global_count <= prepared.budget.global_limit
+    assert prepared.result is not None
+    assert set(prepared.result.statuses.values()) <= {"resolved", "blocked", "budget_exhausted"}
+    if isinstance(events[-1], Done):
+        assert ended(events)["citations"]
 
 
 async def test_diagnostics_tell_how_it_went() -> None:
