@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,8 @@ import yaml
 from testproject.verdict import Run, faults
 from testproject.workbench import workbench
 
-from gm_chat.evals.dataset import load_dataset
-from gm_chat.evals.datasets import LEGACY, PACKAGED, fixture_of, is_held_out, packaged
+from gm_chat.evals.dataset import Hard, load_dataset, parse_dataset
+from gm_chat.evals.datasets import LEGACY, PACKAGED, find, fixture_of, is_held_out, packaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -145,3 +146,36 @@ def test_names_that_are_not_packaged_are_named() -> None:
         packaged("basics")
     with pytest.raises(ValueError, match="'basics'"):
         fixture_of("basics")
+
+
+def test_a_dataset_is_found_by_name_or_path(tmp_path: Path) -> None:
+    offered = [str(tmp_path / "claims.yaml"), str(tmp_path / "rates.yml")]
+    assert find("multi_hop", offered) == packaged("multi_hop")
+    assert find("rates", offered) == tmp_path / "rates.yml"
+    assert find("own/questions.yaml", offered) == Path("own/questions.yaml")
+    assert find("multi_hop.yml") == Path("multi_hop.yml")
+
+
+def test_a_name_that_nothing_or_two_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no dataset 'rate'; known: basic_queries, .*, rates; or give the path"):
+        find("rate", [str(tmp_path / "rates.yml")])
+    for offered in (["a/multi_hop.yaml"], ["a/own.yaml", "b/own.yml"]):
+        with pytest.raises(ValueError, match=r"two datasets are called .* and .*; give the path of one"):
+            find(Path(offered[0]).stem, offered)
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "evals.md").read_text(encoding="utf-8")
+
+
+def test_the_pages_example_is_a_dataset_and_its_table_names_every_key() -> None:
+    example = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0]
+    (case,) = parse_dataset(example.encode(), name="page", source="docs/evals.md").cases
+    assert case.hard.answer_contains == ("PO-1003", ("three", "3"))
+    rows = re.findall(r"^\| (`[a-z_`, ]+`) \|", PAGE, re.MULTILINE)
+    keys = {key for row in rows for key in re.findall(r"`([a-z_]+)`", row)}
+    assert keys - set(PACKAGED) == set(Hard.model_fields)
+
+
+@pytest.mark.parametrize("dataset", PACKAGED)
+def test_the_page_counts_the_cases(dataset: str) -> None:
+    assert re.search(rf"^\| `{dataset}` \| {len(cases(dataset))} \|.*\| {fixture_of(dataset)} \|$", PAGE, re.MULTILINE)

@@ -1,12 +1,15 @@
-"""The packaged datasets, and which half of their cases nobody may look at while prompts are being tuned."""
+"""Where datasets come from, and which half of their cases nobody may look at while prompts are being tuned."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["LEGACY", "PACKAGED", "fixture_of", "is_held_out", "packaged"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["LEGACY", "PACKAGED", "find", "fixture_of", "is_held_out", "packaged"]
 
 LEGACY: Final = ("basic_queries", "demo_readiness", "edge_cases", "follow_ups", "large_schema", "multi_hop")
 """Those that the command line runs."""
@@ -19,6 +22,24 @@ def packaged(name: str) -> Path:
     """Return the file of a packaged dataset. Raises ``ValueError`` for an unknown name."""
     _known(name)
     return Path(__file__).with_name(f"{name}.yaml")
+
+
+def find(name: str, offered: Iterable[str] = ()) -> Path:
+    """Return the file of a dataset: a packaged one's name, the name of one that a plugin offers, or a path.
+
+    ``offered`` are the paths that the hook ``gm_chat_eval_datasets`` gave; their names are those of the files, without
+    suffix. What ends in ``.yaml`` or ``.yml`` is a path. Raises ``ValueError`` for a name that nothing or two have.
+    """
+    if name.endswith((".yaml", ".yml")):
+        return Path(name)
+    files = [*map(packaged, PACKAGED), *map(Path, offered)]
+    found = [file for file in files if file.stem == name]
+    if len(found) > 1:
+        raise ValueError(f"two datasets are called {name!r}: {' and '.join(map(str, found))}; give the path of one")
+    if not found:
+        known = ", ".join(sorted({file.stem for file in files}))
+        raise ValueError(f"there is no dataset {name!r}; known: {known}; or give the path of a .yaml file")
+    return found[0]
 
 
 def fixture_of(name: str) -> str:
