@@ -26,10 +26,11 @@ from gm_chat.managers.declare import exposed_in
 from gm_chat.managers.describe import describe
 from gm_chat.managers.filling import MAX_FOUND
 from gm_chat.managers.filters import LOOKUPS, FilterLimits
-from gm_chat.managers.formula import MAX_DEPTH, MAX_TEXT, MAX_TOKENS
+from gm_chat.managers.formula import MAX_DEPTH, MAX_DIGITS, MAX_TEXT, MAX_TOKENS
 from gm_chat.managers.index import SchemaIndex
 from gm_chat.managers.measures import AggregateFunction
 from gm_chat.managers.plan import DEFAULT_LIMITS
+from gm_chat.managers.references import MAX_DAYS
 from gm_chat.planned.catalog import ManagerCatalogEntry, load_manager_catalog
 from gm_chat.plugin import Actor, ToolContext
 from gm_chat.tools import aggregate, query
@@ -221,7 +222,10 @@ def test_the_caps_are_those_that_hold() -> None:
         "conditions, levels": f"{filters.conditions}, {filters.depth}; {filters.list_length}",
         "rows of a nested list": f"{limits.list_rows}; {limits.nested_rows:,}",
         "groups and measures": f"{MAX_GROUPS}, {MAX_MEASURES}",
-        "a formula": f"{MAX_TEXT}, {MAX_TOKENS}, {MAX_DEPTH}",
+        "a formula": f"{MAX_TEXT}, {MAX_TOKENS}, {MAX_DEPTH}; {MAX_DIGITS}",
+        "looks behind relations": f"{limits.subselects}",
+        "values that a full page": f"{limits.values:,}",
+        "years that `plus`": f"{MAX_DAYS // 365}",
         "groups of an aggregate with": f"{MAX_FOUND:,}",
         "a result": f"{MAX_BYTES:,} bytes",
     }
