@@ -42,6 +42,7 @@ from gm_chat.managers.api import (
 from gm_chat.managers.date_parts import part_of
 from gm_chat.managers.deadline import unbounded
 from gm_chat.managers.functions import IsFirst, Shifted, require_time_zones
+from gm_chat.managers.visibility import sees
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -180,10 +181,21 @@ class Scope:
         if not link.prefix:
             return related.filter(**link.fixed) if link.fixed else related
         pairs: models.QuerySet[Any] = link.model._default_manager.order_by()
-        if relation.through and all(map(self.is_restricted, relation.through)):
-            shown = (Q(pk__in=self.rows(name).values("pk")) for name in relation.through)
+        through = self._joining(relation)
+        if through and all(map(self.is_restricted, through)):
+            shown = (Q(pk__in=self.rows(name).values("pk")) for name in through)
             pairs = pairs.filter(reduce(or_, shown))
         return pairs.filter(**{f"{link.prefix}in": related}) if related.query.where else pairs
+
+    def _joining(self, relation: RelationBinding) -> Sequence[str]:
+        """Of the managers of what joins the sides, those that the actor sees: the rows of others join nothing.
+
+        With a single one the relation itself is hidden where that is.
+        """
+        if len(relation.through) < 2:
+            return relation.through
+        seen = [name for name in relation.through if sees(self.bindings[name], self.actor)]
+        return seen or relation.through
 
     def _limit(self, binding: Binding) -> models.QuerySet[Any]:
         model = binding.model

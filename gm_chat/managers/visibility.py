@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Question: TypeAlias = str | Callable[[Actor], bool]
     """A permission's name, or a project's own function."""
 
-__all__ = ["Rights", "may_run", "visibility_of"]
+__all__ = ["Rights", "may_run", "sees", "visibility_of"]
 
 _KEPT: Final = 256
 """How many sets of answers are remembered with what follows from them."""
@@ -59,6 +59,12 @@ def may_run(mutation: MutationInfo, actor: Actor, bindings: Mapping[str, Binding
     rule = _Rule.of(binding, {mutation.name})  # by its name: what the call brings along is the actor's view of it
     asked = [name for name in (rule.view, *rule.mutations.values()) if name is not None]
     return mutation.name in rule.mutations and all(_answers(actor, asked))
+
+
+def sees(binding: Binding, actor: Actor) -> bool:
+    """Whether the actor may see anything of a manager. Blocking, as above."""
+    view = _Rule.of(binding, ()).view
+    return view is None or all(_answers(actor, [view]))
 
 
 class Rights:

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -325,6 +326,30 @@ def test_a_hidden_joining_row_joins_nothing(staff: Desk) -> None:
     line.quantity = 8
     line.save()
     assert blind.ask("ProjectManager", ["code"], filters={"parts__number": "P-001"}).total_count == 1
+
+
+def test_only_managers_that_the_actor_sees_join(users: dict[str, Any]) -> None:
+    """Two managers show the lines of a bill of material: one to some, all of them, and one to everybody, a few."""
+    known = registry.bindings()
+    lines = known["BomLineManager"]
+    public = replace(
+        lines, info=replace(lines.info, name="PublicLineManager", public=True), visible_to=lambda rows, _: rows.none()
+    )
+    project = known["ProjectManager"]
+    parts = replace(project.relations["parts"], through=("BomLineManager", "PublicLineManager"))
+    bindings = {
+        **known,
+        "PublicLineManager": public,
+        "ProjectManager": replace(project, relations={**project.relations, "parts": parts}),
+    }
+    codes = ["view_project", "view_part"]
+    for more, joined in (([], False), (["view_bomline"], True)):
+        users["plain"].user_permissions.set(Permission.objects.filter(codename__in=[*codes, *more]))
+        asking = get_user_model().objects.get(username="plain")  # which remembers no permissions
+        desk = Desk(bindings, actor_of(asking))
+        page = desk.ask("ProjectManager", ["code", {"parts": ["number"]}])
+        assert any(row["parts"] for row in page.data) is joined
+        assert bool(desk.ask("ProjectManager", ["code"], filters={"parts__isnull": False}).total_count) is joined
 
 
 def test_a_filter_through_rows_with_a_key_of_two_columns(staff: Desk) -> None:
