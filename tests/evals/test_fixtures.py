@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import dataclasses
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -9,16 +12,25 @@ from django.apps import apps
 from django.db import connections, router
 from testproject.workbench import workbench
 
+from gm_chat.engine.memory_store import MemoryTurnStore
+from gm_chat.engine.ports import TurnRequest
 from gm_chat.evals.fixtures import FIXTURES, django_settings, install
 from gm_chat.evals.fixtures.installing import uninstall
 from gm_chat.evals.fixtures.large import catalogue
 from gm_chat.managers import registry
-from gm_chat.wiring import get_runtime
+from gm_chat.plugin import Actor
+from gm_chat.settings import build_settings
+from gm_chat.settings.sources import Source
+from gm_chat.testing.scripted import ScriptedProvider, call
+from gm_chat.transports.wire import logged_object
+from gm_chat.wiring import Runtime, get_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from testproject.workbench import Workbench
+
+    from gm_chat.evals.fixtures.installing import Fixture
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +177,36 @@ def test_a_process_without_a_project_has_all_that_it_needs() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "Gear"
+
+
+def test_a_turn_of_the_product_reads_and_changes_the_fixture_as_its_users(django_db_blocker: Any) -> None:
+    """The product's own loop over a fixture: no row of the project is read or written, not even for the user."""
+    with workbench("toy", django_db_blocker) as bench:
+        asked = {"manager": "ProjectManager", "fields": ["name"]}
+        for user, seen in (("analyst", ["Apollo", "Mercury"]), ("guest", ["Apollo"])):
+            events = asyncio.run(turn(bench.fixture, user, [call("query", **asked)], ["There you are."]))
+            assert [row["name"] for row in one(events, "tool_result")["result"]["data"]] == seen
+            assert one(events, "done")
+        wish = {"mutation": "createMaterial", "input": {"name": "Zinc", "density": 7.1, "price_per_kg": "2.90"}}
+        events = asyncio.run(turn(bench.fixture, "analyst", [call("mutate", **wish)], ["Done."]))
+        assert one(events, "tool_result")["result"]["status"] == "executed"
+        wish = {"mutation": "deleteOrder", "input": {"id": 7}}
+        events = asyncio.run(turn(bench.fixture, "analyst", [call("mutate", **wish)], ["Done."]))
+        assert one(events, "confirm_mutation")["mutation"] == "deleteOrder"
+        bench.fixture.reset()
+
+
+async def turn(fixture: Fixture, user: str, *script: Any) -> list[dict[str, Any]]:
+    chosen = {"enabled": True, "provider": "gm_chat.testing.ScriptedProvider", **fixture.chat_settings}
+    runtime = dataclasses.replace(Runtime.build(build_settings([Source("GM_CHAT", chosen)])), store=MemoryTurnStore())
+    who = fixture.users[user]
+    actor = Actor(user_id=str(who.pk), user=who)
+    with ScriptedProvider.playing(*script):
+        turn_id = await runtime.runner.start(TurnRequest(actor=actor, text="Please.", transport="terminal"))
+        async with contextlib.aclosing(runtime.runner.subscribe(turn_id, actor=actor)) as events:
+            return [logged_object(item) async for item in events]
+
+
+def one(events: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    (event,) = (event for event in events if event["type"] == kind)
+    return event
