@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from contextlib import aclosing
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.engine.events import Done, Error, TextChunk
@@ -48,6 +48,8 @@ __all__ = ["planned_loop"]
 
 MAX_SEARCHED: Final = 10
 """Managers that the resolver ranks."""
+
+KEPT_RESOLVERS: Final = 32
 
 MAX_CHOICES: Final = 8
 """Choices of a field that an executor is shown."""
@@ -140,9 +142,7 @@ async def _ports(turn: TurnState) -> ReadPorts:
     return ReadPorts(
         call=_Rounds(turn),
         tools=_ReadTools(turn),
-        resolver=ManagerResolver(
-            _Summaries(view), view.catalog, path_finder=partial(_path, view), search=partial(_search, view)
-        ),
+        resolver=_resolver(view),  # type: ignore[arg-type]  # views are hashed by identity
         outline=partial(_outline, view),
         tell=partial(turn.services.observer.planned, turn.context),
         instructions=turn.instructions,
@@ -218,6 +218,14 @@ class _ReadTools:
 
 
 # --- the actor's view as the resolver's index --------------------------------------------------------------------
+
+
+@lru_cache(maxsize=KEPT_RESOLVERS)
+def _resolver(view: ManagerView) -> ManagerResolver:
+    """The resolver of a view, which actors of equal rights share: it remembers the words of managers."""
+    return ManagerResolver(
+        _Summaries(view), view.catalog, path_finder=partial(_path, view), search=partial(_search, view)
+    )
 
 
 class _Summaries(dict[str, Any]):
