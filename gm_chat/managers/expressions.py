@@ -12,7 +12,6 @@ from django.core.exceptions import EmptyResultSet, FullResultSet
 from django.db import connections
 from django.db.models import (
     Aggregate,
-    Avg,
     BigIntegerField,
     BooleanField,
     Count,
@@ -42,6 +41,7 @@ from gm_chat.managers.date_parts import Day, part_of
 from gm_chat.managers.functions import (
     AsFloat,
     DaysBetween,
+    Mean,
     Median,
     SecondsBetween,
     SecondsOf,
@@ -76,7 +76,7 @@ __all__ = ["Expressions", "OverGroups"]
 _AGGREGATES: Final[Mapping[str, type[Aggregate]]] = {
     "count": Count,
     "sum": Sum,
-    "avg": Avg,
+    "avg": Mean,
     "min": Min,
     "max": Max,
     "median": Median,
@@ -211,8 +211,6 @@ class Expressions:
             else:
                 # Django would put the number 0 in the place of the whole formula that such an aggregate stands in.
                 value = Cast(Value(None), _field(kind))
-        if formula.function == "avg":
-            value = AsFloat(value)
         kind = _result_type(formula.function, kind)
         if formula.distinct:
             options["distinct"] = True

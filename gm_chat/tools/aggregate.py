@@ -29,14 +29,14 @@ _AGGREGATE = ToolDefinition(
                 "type": "object",
                 "description": 'formulas of its fields: {"n": "count()", "a": "sum(FIELD)", '
                 '"b": "avg(FIELD * FIELD)"}; also count(distinct f), min, max, median; across groups: rank(a), share, '
-                'change, running; own filters: {"c": {"formula": "count()", "where": {"status": "open"}}}',
+                'change, running; one measure of some rows: {"c": {"formula": "count()", "where": {}}}',
             },
             "group_by": {
                 "type": "array",
                 "items": {"type": "string"},
                 "description": '["FIELD", "RELATION__FIELD", "DATE__month"]; or year quarter week day weekday',
             },
-            "filters": {"type": "object", "description": "as in query"},
+            "filters": {"type": "object", "description": 'as in query: {"status": "open"}'},
             "having": {"type": "object", "description": 'of measures: {"a__gt": 9}'},
             "order_by": {"type": "array", "items": {"type": "string"}, "description": '["-a"]'},
             "fill": {"type": "boolean", "description": "adds periods without rows"},
