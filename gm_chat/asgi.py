@@ -3,9 +3,10 @@
 A project without an ASGI module of its own runs ``gm_chat.asgi:application``, with ``DJANGO_SETTINGS_MODULE`` set.
 One that has its own adds the socket to it::
 
-    application = ProtocolTypeRouter({"http": get_asgi_application(), "websocket": websocket_application()})
+    application = ProtocolTypeRouter({"http": http_application(), "websocket": websocket_application()})
 
-The project's module is never patched, and none is needed by ``manage.py``: over HTTP the chat works without.
+Django's own ``get_asgi_application()`` serves HTTP as well, but starts a thread for every request. The project's module
+is never patched, and none is needed by ``manage.py``: over HTTP the chat works without.
 """
 
 from __future__ import annotations
@@ -20,15 +21,21 @@ from django.core.asgi import get_asgi_application
 from django.urls import re_path
 
 from gm_chat.routing import websocket_urlpatterns
+from gm_chat.transports.request_threads import RequestThreads
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
     application: ProtocolTypeRouter
 
-__all__ = ["application", "lifespan", "websocket_application"]
+__all__ = ["application", "http_application", "lifespan", "websocket_application"]
 
 logger = logging.getLogger(__name__)
+
+
+def http_application() -> Any:
+    """Django over HTTP, all of the project's pages, with threads that outlive their requests. It sets Django up."""
+    return RequestThreads(get_asgi_application())
 
 
 def websocket_application() -> Any:
@@ -66,7 +73,7 @@ def __getattr__(name: str) -> Any:
     """Build ``application`` when it is first asked for: importing the helper alone sets up nothing."""
     if name != "application":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    http = get_asgi_application()
+    http = http_application()  # first, as the others need Django
     routes = {"http": http, "websocket": websocket_application(), "lifespan": lifespan}
     globals()["application"] = built = ProtocolTypeRouter(routes)
     return built
