@@ -48,6 +48,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--clients", nargs="+", type=int, default=(1, 8, 32), metavar="N")
     parser.add_argument("--seconds", type=float, help="of each run of a cell (4, quick: 1.5)")
     parser.add_argument("--repeats", type=int, help="runs of each cell, of which the median counts (3, quick: 1)")
+    parser.add_argument(
+        "--standard", action="store_true", help="both servers on uvloop and httptools, as uvicorn[standard] brings them"
+    )
     parser.add_argument("--no-reference", action="store_true", help="measure ours alone; ratios are left out")
     parser.add_argument(
         "--reference-venv",
@@ -61,6 +64,9 @@ def options() -> argparse.Namespace:
     chosen.seconds = chosen.seconds or (1.5 if chosen.quick else 4.0)
     chosen.repeats = chosen.repeats or (1 if chosen.quick else 3)
     chosen.parts = [part for part in chosen.only if part not in chosen.skip]
+    if chosen.standard and "blocks" in chosen.parts:
+        print("Without the part blocks: uvloop shows nobody its callbacks.")
+        chosen.parts.remove("blocks")
     return chosen
 
 
@@ -166,13 +172,24 @@ async def run(chosen: argparse.Namespace) -> bool:
     targets: list[Target] = []
     pythons = {"ours": sys.executable}
     if not chosen.no_reference:
-        pythons["reference"] = reference_python(chosen.reference_venv, chosen.reference_python)
+        pythons["reference"] = reference_python(
+            chosen.reference_venv, chosen.reference_python, standard=chosen.standard
+        )
     # sockets first: memory once freed hides what is taken
     for plans, parts in ((False, (sockets, rates, statements, blocks, slow)), (True, (planned,))):
         wanted = [part for part in parts if part.__name__ in chosen.parts]
         with ExitStack() as stack:
             servers = [
-                stack.enter_context(running(kind, python, checkout=chosen.checkout, users=USERS, planned=plans))
+                stack.enter_context(
+                    running(
+                        kind,
+                        python,
+                        checkout=chosen.checkout,
+                        users=USERS,
+                        planned=plans,
+                        standard=chosen.standard,
+                    )
+                )
                 for kind, python in pythons.items()
                 if wanted
             ]
@@ -186,7 +203,9 @@ async def run(chosen: argparse.Namespace) -> bool:
         targets += await parallel()
     if "history" in chosen.parts:
         # The reference rewrites its summary every turn, and gets slower with each; 2,000 messages are ours to prove.
-        only_ours = running("ours", sys.executable, checkout=chosen.checkout, users=200, summaries=True)
+        only_ours = running(
+            "ours", sys.executable, checkout=chosen.checkout, users=200, summaries=True, standard=chosen.standard
+        )
         with only_ours as server:
             machine = Machine([server])
             targets += await history([server], chosen)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -100,6 +101,18 @@ class TestReadyMade:
             assert await outbox.get() == {"type": f"lifespan.{step}.complete"}
         await life
         assert "the chat cannot be built" in caplog.text
+
+    async def test_the_collector_leaves_what_lives_as_long_as_the_server_alone(self) -> None:
+        inbox: asyncio.Queue[Any] = asyncio.Queue()
+        outbox: asyncio.Queue[Any] = asyncio.Queue()
+        gc.unfreeze()
+        life = asyncio.create_task(gm_chat.asgi.lifespan({"type": "lifespan"}, inbox.get, outbox.put))
+        await inbox.put({"type": "lifespan.startup"})
+        await outbox.get()
+        assert gc.get_freeze_count() > 1_000
+        await inbox.put({"type": "lifespan.shutdown"})
+        await life
+        gc.unfreeze()
 
     def test_there_is_nothing_else(self) -> None:
         with pytest.raises(AttributeError, match="no attribute 'wsgi'"):

@@ -131,6 +131,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--summaries", action="store_true", help="leave summarize_after at its default")
     parser.add_argument("--planned", action="store_true", help="plan every question")
+    parser.add_argument("--standard", action="store_true", help="serve with uvloop and httptools")
     parser.add_argument("--users", type=int, default=100)
     options = parser.parse_args()
 
@@ -164,7 +165,13 @@ def main() -> int:
     }
     print(json.dumps(about), flush=True)
     config = uvicorn.Config(
-        application, loop="asyncio", http="h11", lifespan="off", log_level="error", access_log=False, backlog=1024
+        application,
+        loop="uvloop" if options.standard else "asyncio",
+        http="httptools" if options.standard else "h11",
+        lifespan="auto",
+        log_level="error",
+        access_log=False,
+        backlog=1024,
     )
     uvicorn.Server(config).run(sockets=[listener])
     return 0

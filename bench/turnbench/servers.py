@@ -23,6 +23,9 @@ __all__ = ["REFERENCE", "Server", "reference_python", "running"]
 REFERENCE: Final = ("GeneralManager==0.86.14", "channels>=4.3,<5", "uvicorn>=0.35", "websockets>=14")
 """What the reference's environment holds; it needs Python 3.12."""
 
+STANDARD: Final = ("uvloop", "httptools")
+"""What ``uvicorn[standard]`` brings, and most deployments run on."""
+
 BENCH: Final = Path(__file__).resolve().parents[1]
 
 
@@ -62,11 +65,19 @@ class Server:
 
 @contextmanager
 def running(
-    kind: str, python: str, *, checkout: Path, users: int, summaries: bool = False, planned: bool = False
+    kind: str,
+    python: str,
+    *,
+    checkout: Path,
+    users: int,
+    summaries: bool = False,
+    planned: bool = False,
+    standard: bool = False,
 ) -> Iterator[Server]:
-    """Serve while the block runs, on a new database."""
+    """Serve while the block runs, on a new database; ``standard`` with uvloop and httptools."""
     command = [python, "-m", "turnbench.server", kind, "", "--users", str(users)]
-    command += [flag for flag, wanted in (("--summaries", summaries), ("--planned", planned)) if wanted]
+    flags = {"--summaries": summaries, "--planned": planned, "--standard": standard}
+    command += [flag for flag, wanted in flags.items() if wanted]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(BENCH), str(checkout)]), "PYTHONWARNINGS": "ignore"}
     environment.pop("DJANGO_SETTINGS_MODULE", None)
     with tempfile.TemporaryDirectory(prefix="turnbench-") as folder:
@@ -86,26 +97,28 @@ def running(
                 process.wait()
 
 
-def reference_python(folder: Path, base: str) -> str:
+def reference_python(folder: Path, base: str, *, standard: bool = False) -> str:
     """Return the interpreter of the reference's environment, made in ``folder`` unless it is there and complete."""
+    wanted = (*REFERENCE, *STANDARD) if standard else REFERENCE
     python = folder / "bin" / "python"
     if not python.exists():
         print(f"Making the reference's environment in {folder} ...")
         make = shutil.which("uv")
         command = [make, "venv", "-q", "--python", base, str(folder)] if make else [base, "-m", "venv", str(folder)]
         subprocess.run(command, check=True)
-    if not _is_complete(python):
-        print(f"Installing {', '.join(REFERENCE)} there ...")
+    if not _is_complete(python, standard=standard):
+        print(f"Installing {', '.join(wanted)} there ...")
         uv = shutil.which("uv")
         pip = [uv, "pip", "install", "-q", "-p", str(python)] if uv else [str(python), "-m", "pip", "install", "-q"]
-        subprocess.run([*pip, *REFERENCE], check=True)
+        subprocess.run([*pip, *wanted], check=True)
     return str(python)
 
 
-def _is_complete(python: Path) -> bool:
+def _is_complete(python: Path, *, standard: bool) -> bool:
     wanted = REFERENCE[0].partition("==")
+    modules = ("channels", "uvicorn", "websockets", *(STANDARD if standard else ()))
     program = (
-        "import importlib.metadata as m, channels, uvicorn, websockets; "
+        f"import importlib.metadata as m, {', '.join(modules)}; "
         f"raise SystemExit(m.version({wanted[0]!r}) != {wanted[2]!r})"
     )
     return subprocess.run([str(python), "-c", program], check=False, capture_output=True).returncode == 0

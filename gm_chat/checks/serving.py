@@ -1,4 +1,4 @@
-"""Findings about how a project serves the chat: routes, WebSocket, middleware, database, origins."""
+"""Findings about how a project serves the chat: routes, WebSocket, middleware, databases, origins."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings as django_settings
+from django.contrib.auth import get_user_model
 from django.core import checks
 from django.core.handlers.asgi import ASGIHandler
+from django.db import connections, router
 from django.http import HttpRequest, StreamingHttpResponse
 from django.urls import NoReverseMatch, get_script_prefix, resolve, reverse
 from django.utils.module_loading import import_string
 
 from gm_chat.host.problems import Failed, attempt
+from gm_chat.persistence.database import chat_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,6 +36,7 @@ def serving_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
     yield from _websocket(settings)
     yield from _compression()
     yield from _sqlite()
+    yield from _apart_from_users()
 
 
 def deployment_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
@@ -171,3 +175,21 @@ def _sqlite() -> Iterator[checks.CheckMessage]:
             '"init_command": "PRAGMA journal_mode=WAL"}',
             id="gm_chat.W005",
         )
+
+
+def _apart_from_users() -> Iterator[checks.CheckMessage]:
+    """Judge the project's routers: a foreign key reaches no other database."""
+    chat, users = chat_database(), router.db_for_write(get_user_model())
+    if _place(chat) != _place(users):
+        yield checks.Error(
+            f"The chat's tables are in the database {chat!r} and the users in {users!r}: conversations belong to users "
+            "by a foreign key, so that either migrate or every turn fails.",
+            hint=f"Let DATABASE_ROUTERS give the app gm_chat and the users' app the same database, such as {users!r}.",
+            id="gm_chat.E012",
+        )
+
+
+def _place(alias: str) -> tuple[object, ...]:
+    """Where a database is: several aliases may lead to one, and a router may name one that does not exist."""
+    database = connections.settings.get(alias, {})
+    return tuple(database.get(key) for key in ("ENGINE", "HOST", "PORT", "NAME"))

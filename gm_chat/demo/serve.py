@@ -92,9 +92,8 @@ def _server() -> uvicorn.Server:
 def _application() -> Any:
     from channels.routing import ProtocolTypeRouter  # type: ignore[import-untyped]  # it has no type hints
     from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
-    from django.core.asgi import get_asgi_application
 
-    from gm_chat.asgi import lifespan, websocket_application
+    from gm_chat.asgi import http_application, lifespan, websocket_application
 
-    http = ASGIStaticFilesHandler(get_asgi_application())
+    http = ASGIStaticFilesHandler(http_application())
     return ProtocolTypeRouter({"http": http, "websocket": websocket_application(), "lifespan": lifespan})

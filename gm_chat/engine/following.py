@@ -35,17 +35,20 @@ async def follow_store(
     store: TurnStore, bus: TurnBus, turn_id: str, after_seq: int, actor: Actor
 ) -> AsyncGenerator[LoggedEvent, None]:
     """Yield the events of the actor's turn with a ``seq`` above ``after_seq``, as they are stored, up to its end."""
-    turn = await _look(store, turn_id, after_seq, actor)
-    for logged in turn.events:
-        yield logged
-        after_seq = logged.seq
+    turn = None
+    while turn is None or turn.has_more:
+        turn = await _look(store, turn_id, after_seq, actor)
+        for logged in turn.events:
+            yield logged
+            after_seq = logged.seq
     if not turn.running:
         return
     news = _News(after_seq)
     with bus.on_announced(turn_id, news.heard):
         bus.request(turn_id)  # that it be shown at once, and as it happens from now on
-        while turn.running:
-            await news.wait()
+        while turn.running or turn.has_more:
+            if not turn.has_more:
+                await news.wait()
             turn = await _look(store, turn_id, news.seen, actor)
             news.found(len(turn.events))
             for logged in turn.events:

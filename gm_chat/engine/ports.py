@@ -200,10 +200,14 @@ class Pulse:
 
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
-    """A turn as any process can read it. ``running`` is false once nothing will be added by itself."""
+    """A turn as any process can read it. ``running`` is false once nothing will be added by itself.
+
+    Of a long log a store may give a part at a time: ``has_more`` says that more is stored than ``events``.
+    """
 
     running: bool
     events: Sequence[LoggedEvent]
+    has_more: bool = False
 
 
 class ConfirmationLapsed(Exception):  # noqa: N818 (not an error: the caller ends the confirmation and goes on)

@@ -16,7 +16,7 @@ from gm_chat.engine.failures import CANCELLED, TurnStopped, unexpected
 from gm_chat.engine.following import UnknownTurnError, follow_store
 from gm_chat.engine.ports import ConfirmRequest, JoinedTurn
 from gm_chat.engine.pulse import pulsing
-from gm_chat.engine.turn import Turn
+from gm_chat.engine.turn import BREATH, Turn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
@@ -137,6 +137,8 @@ class TurnRunner:
             async with aclosing(source) as events:
                 async for logged in events:
                     yield logged
+                    if not logged.seq % BREATH:
+                        await asyncio.sleep(0)  # what is there already is not waited for, however much it is
 
     async def collect(self, turn_id: str, after_seq: int = 0, *, actor: Actor) -> Sequence[LoggedEvent]:
         """Follow the actor's turn like :meth:`subscribe`, and return all of its events at its end or pause."""

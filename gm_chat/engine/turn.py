@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from gm_chat.engine.rate_limit import Allowance
     from gm_chat.providers.base import TokenUsage
 
-__all__ = ["Turn", "TurnTimeoutError"]
+__all__ = ["BREATH", "Turn", "TurnTimeoutError"]
 
 BREATH: Final = 32
-"""Events after which a turn lets others run: a provider that has much to say at once waits for nothing itself."""
+"""Events after which a turn, and who follows it, lets others run: what is there at once is not waited for."""
 
 
 class TurnTimeoutError(Exception):

@@ -17,6 +17,7 @@ from gm_chat.persistence.lapsed import end_interrupted
 from gm_chat.persistence.prepared import update
 from gm_chat.persistence.rows import unpack_event
 from gm_chat.persistence.segments import (
+    MOST_READ,
     add_segments,
     has_segments,
     last_seq,
@@ -70,7 +71,7 @@ def pulse(turn_id: str, events: Sequence[Event], *, shown: int | None, alive_sec
 def read_turn(owner: Owner, turn_id: str, *, after_seq: int) -> StoredTurn | None:
     """See :meth:`gm_chat.engine.ports.TurnStore.read_turn`.
 
-    One statement, and one for the segments that have something new; now and then another one.
+    One statement, and one for the segments that have something new, a few at a time; now and then another one.
     """
     now = timezone.now()
     turns = _own(owner, turn_id)
@@ -83,8 +84,10 @@ def read_turn(owner: Owner, turn_id: str, *, after_seq: int) -> StoredTurn | Non
         running, turn = False, rows.get()
     if running and (turn["followed_at"] is None or turn["followed_at"] <= now - _NOTE_EVERY):
         turns.update(followed_at=now)
-    log = read_log(turns.db, turn_id, turn["in_row"], turn["last"], after_seq)
-    return StoredTurn(running, tuple(LoggedEvent(turn_id, seq, unpack_event(event)) for seq, event in log))
+    log = read_log(turns.db, turn_id, turn["in_row"], turn["last"], after_seq, most=MOST_READ)
+    has_more = turn["last"] is not None and (log[-1][0] if log else after_seq) < turn["last"]
+    events = tuple(LoggedEvent(turn_id, seq, unpack_event(event)) for seq, event in log)
+    return StoredTurn(running, events, has_more=has_more)
 
 
 def request_cancel(owner: Owner, turn_id: str) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_EVENTS",
+    "MOST_READ",
     "add_segment",
     "add_segments",
     "has_segments",
@@ -38,6 +39,11 @@ __all__ = [
 MOST_EVENTS: Final = 200
 """Events in a row, the turn's or a segment's. So many take the ``json`` module less than a millisecond, in which no
 other thread gets to run.
+"""
+
+MOST_READ: Final = 5 * MOST_EVENTS
+"""Events after which a follower reads no further segment at once: more would keep a thread busy for so long that the
+event loop, which needs the interpreter's lock as well, is late for everybody else.
 """
 
 
@@ -99,15 +105,24 @@ def row_after(after_seq: int) -> Case:
 
 
 def read_log(
-    alias: str, turn_id: str, in_row: Sequence[dict[str, Any]] | None, last: int | None, after_seq: int = 0
+    alias: str,
+    turn_id: str,
+    in_row: Sequence[dict[str, Any]] | None,
+    last: int | None,
+    after_seq: int = 0,
+    *,
+    most: int | None = None,
 ) -> list[tuple[int, dict[str, Any]]]:
     """Put together the events after ``after_seq`` with their ``seq``, in one statement if there are segments.
 
-    ``in_row`` is :func:`row_after`, or the row's whole column, and ``last`` is :func:`last_seq`.
+    ``in_row`` is :func:`row_after`, or the row's whole column, and ``last`` is :func:`last_seq`. With ``most``, only
+    those segments are read that begin within so many events.
     """
     log = list(enumerate((in_row or ())[after_seq:], after_seq + 1))
     if last is not None and last > after_seq:
         segments = ChatEventSegment.objects.using(alias).filter(turn_id=turn_id, last_seq__gt=after_seq)
+        if most is not None:
+            segments = segments.filter(first_seq__lte=after_seq + most)
         for first, events in segments.order_by("first_seq").values_list("first_seq", "events"):
             log += [(seq, event) for seq, event in enumerate(events, first) if seq > after_seq]
     return log

@@ -6,12 +6,17 @@ The functions may query the database: call them through ``run_db``.
 from __future__ import annotations
 
 import secrets
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.auth import SESSION_KEY, get_user
-from django.db.models import Model
+from django.contrib.sessions.backends.db import SessionStore
+from django.db import router
+from django.db.models import CharField, DateTimeField, Model
+from django.utils import timezone
 
+from gm_chat.persistence.prepared import Parameter, PreparedQuery
 from gm_chat.plugin import Actor
 
 if TYPE_CHECKING:
@@ -27,6 +32,7 @@ def identify(user: Any, session: SessionBase | None, address: str | None, *, cre
 
     A user that a middleware of the project put beside the session counts like one that Django's login put there.
     """
+    _load_at_once(session)
     if user is not None and user.is_authenticated:
         return Actor(str(user.pk), session.session_key if session is not None else None, address, user)
     return Actor(None, _session_key(session, create=create) if session is not None else None, address)
@@ -38,6 +44,7 @@ def load_again(user: Any, session: SessionBase | None) -> tuple[Any, SessionBase
     The user's permissions are then asked of the database again, too. Nobody is ``None``.
     """
     current = None if session is None else session.__class__(session.session_key)
+    _load_at_once(current)
     if session is not None and SESSION_KEY in session:
         found: Any = get_user(SimpleNamespace(session=current))  # type: ignore[arg-type]  # it reads the session alone
         return found, current
@@ -46,6 +53,26 @@ def load_again(user: Any, session: SessionBase | None) -> tuple[Any, SessionBase
     if isinstance(user, Model):
         user = type(user)._default_manager.filter(pk=user.pk).first()
     return (user if getattr(user, "is_active", user is not None) else None), current
+
+
+def _load_at_once(session: SessionBase | None) -> None:
+    """Load a session of Django's own table without having its statement composed, which costs most of the loading.
+
+    Any other session loads itself when it is read, and so does this one if there is nothing to load.
+    """
+    if type(session) is not SessionStore or session.session_key is None or hasattr(session, "_session_cache"):
+        return
+    table: Any = session.model
+    rows = _stored(table).fetch(router.db_for_read(table), key=session.session_key, now=timezone.now())
+    if rows:
+        session._session_cache = session.decode(rows[0]["session_data"])  # type: ignore[attr-defined]  # where it looks
+
+
+@lru_cache
+def _stored(table: type[Model]) -> PreparedQuery:
+    key, now = Parameter("key", CharField()), Parameter("now", DateTimeField())
+    unexpired = table._default_manager.filter(session_key=key, expire_date__gt=now)
+    return PreparedQuery(unexpired.values("session_data"))
 
 
 def _session_key(session: SessionBase, *, create: bool) -> str | None:

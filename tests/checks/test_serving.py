@@ -22,7 +22,7 @@ from django.utils.text import compress_sequence
 from testproject.checking import CHAT
 from testproject.planting import plant
 
-from gm_chat.asgi import websocket_application
+from gm_chat.asgi import http_application, websocket_application
 from gm_chat.checks import serving
 from gm_chat.routing import websocket_urlpatterns
 
@@ -88,6 +88,42 @@ def test_sqlite_in_its_standard_mode_is_warned_about(
 ) -> None:
     monkeypatch.setitem(serving.django_settings.DATABASES, "default", database)
     assert list(run()) == (["W005"] if warned else [])
+
+
+class ChatApart:
+    """A router that gives the chat another database than the rest."""
+
+    def db_for_write(self, model: Any, **_: Any) -> str | None:
+        return "chat" if model._meta.app_label == "gm_chat" else None
+
+
+class TestUsersDatabase:
+    @pytest.mark.parametrize(
+        ("other", "told"), [({}, False), ({"NAME": "elsewhere"}, True), ({"HOST": "other.example"}, True)]
+    )
+    def test_the_chat_s_tables_belong_beside_the_users(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch, other: dict[str, Any], told: bool
+    ) -> None:
+        here = {"ENGINE": SQLITE, "NAME": "here"}
+        databases = {"default": here, "chat": {**here, **other}}
+        monkeypatch.setattr(serving, "connections", SimpleNamespace(settings=databases))
+        with override_settings(DATABASE_ROUTERS=[f"{__name__}.ChatApart"]):
+            found = run()
+        assert list(found) == ["E012"] * told
+        if told:
+            assert "'chat' and the users in 'default'" in found["E012"].msg
+
+    def test_one_that_does_not_exist_stops_no_command(self, run: Run) -> None:
+        with override_settings(DATABASE_ROUTERS=[f"{__name__}.ChatApart"]):
+            assert list(run()) == ["E012"]
+
+    def test_another_database_for_both_is_fine(self, run: Run) -> None:
+        class Elsewhere:
+            def db_for_write(self, model: Any, **_: Any) -> str | None:
+                return "other" if model._meta.app_label in {"auth", "gm_chat"} else None
+
+        with override_settings(DATABASE_ROUTERS=[Elsewhere()]):
+            assert "E012" not in run()
 
 
 class Compressing:
@@ -157,6 +193,7 @@ class TestWebSocket:
         ("application", "warned"),
         [
             (get_asgi_application(), True),
+            (http_application(), True),
             (ProtocolTypeRouter({"http": get_asgi_application()}), True),
             (websocket(OTHER), True),
             (AllowedHostsOriginValidator(websocket(OTHER)), True),

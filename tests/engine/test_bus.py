@@ -186,6 +186,29 @@ class TestWithoutMessages:
             assert await following == [TextChunk("Half"), CANCELLED]
 
 
+class Piecemeal(MemoryStore):
+    """Gives a turn's log in parts of two events."""
+
+    async def read_turn(self, turn_id: str, actor: Actor, *, after_seq: int) -> StoredTurn | None:
+        whole = await super().read_turn(turn_id, actor, after_seq=after_seq)
+        if whole is None:
+            return None
+        return StoredTurn(whole.running, whole.events[:2], has_more=len(whole.events) > 2)
+
+
+async def test_a_log_that_comes_in_parts_comes_whole(bus: LocalBus) -> None:
+    services = MemoryServices(store=Piecemeal())
+    a, b = (TurnRunner(services, legacy_loop, bus=bus) for _ in range(2))
+    gate = asyncio.Event()
+    with ScriptedProvider.playing([*"abcde", gate.wait, *"fghij"]):
+        turn_id = await a.start(ask())
+        following = asyncio.create_task(follow(b, turn_id))
+        await asyncio.sleep(0.05)
+        gate.set()
+        assert await following == [*map(TextChunk, "abcdefghij"), DONE]
+    assert await follow(b, turn_id) == [*map(TextChunk, "abcdefghij"), DONE]
+
+
 class Silent(CountingStore):
     """Holds a turn that runs and says nothing, until it has been read ten times."""
 

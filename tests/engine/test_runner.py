@@ -11,6 +11,7 @@ from gm_chat.engine import TurnRunner, UnknownTurnError
 from gm_chat.engine.events import Done, Error, Event, LoggedEvent, TextChunk
 from gm_chat.engine.failures import CANCELLED, TurnStopped
 from gm_chat.engine.runner import UNCLAIMED_SECONDS
+from gm_chat.engine.turn import BREATH
 from gm_chat.loops import legacy_loop
 from gm_chat.plugin import Actor
 from gm_chat.providers.base import TokenUsage
@@ -94,6 +95,24 @@ async def test_when_the_last_event_arrives_the_task_is_over(runner: TurnRunner) 
     with ScriptedProvider.playing(["a"]):
         await events(runner, await runner.start(ask()))
     assert all(task.done() for task in asyncio.all_tasks() if task is not asyncio.current_task())
+
+
+async def test_who_reads_a_long_log_lets_others_run(runner: TurnRunner) -> None:
+    with ScriptedProvider.playing(["a"] * 10 * BREATH):
+        turn_id = await runner.start(ask())
+        await events(runner, turn_id)
+    runs = 0
+
+    async def other() -> None:
+        nonlocal runs
+        while True:
+            runs += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(other())
+    await follow(runner, turn_id)
+    beside.cancel()
+    assert runs >= 10
 
 
 def test_serves_a_loop_per_request(runner: TurnRunner) -> None:

@@ -22,7 +22,7 @@ from gm_chat.models import ChatConversation, ChatEventSegment, ChatTurn
 from gm_chat.persistence import database, following
 from gm_chat.persistence.cleanup import prune
 from gm_chat.persistence.conversations import DjangoTurnStore
-from gm_chat.persistence.segments import MOST_EVENTS, whole_log
+from gm_chat.persistence.segments import MOST_EVENTS, MOST_READ, whole_log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,9 @@ async def read(store: DjangoTurnStore, after_seq: int = 0) -> StoredTurn:
 
 
 async def log(store: DjangoTurnStore, after_seq: int = 0) -> list[Event]:
-    return [logged.event for logged in (await read(store, after_seq)).events]
+    found = await read(store, after_seq)
+    rest = await log(store, found.events[-1].seq) if found.has_more else []
+    return [*(logged.event for logged in found.events), *rest]
 
 
 async def pieces(alias: str) -> list[tuple[int, int]]:
@@ -264,6 +266,25 @@ class TestStatements:
             statements.clear()
             await store.read_turn("t1", ANONYMOUS, after_seq=after)
             assert len(statements) == expected
+
+
+async def test_a_very_long_one_is_read_in_parts(store: DjangoTurnStore) -> None:
+    said = words(3 * MOST_READ)
+    turn = await opened(store, "t1")
+    await store.pulse("t1", said)
+    found = await read(store)
+    assert (len(found.events), found.has_more, found.running) == (MOST_READ, True, True)
+    await store.close_turn(ended(turn, said))
+    seen: list[Event] = []
+    parts = 0
+    while not seen or found.has_more:
+        found = await read(store, len(seen))
+        seen += [logged.event for logged in found.events]
+        parts += 1
+        assert not found.running
+    assert (seen[:-1], parts) == (said, 4)
+    for after in (len(seen) - 1, len(seen), len(seen) + 1):
+        assert not (await read(store, after)).has_more
 
 
 async def test_goes_with_its_conversation(alias: str, store: DjangoTurnStore) -> None:

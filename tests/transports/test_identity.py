@@ -62,3 +62,44 @@ def test_looking_creates_nothing() -> None:
     assert not session.modified
     created = identify(None, session, None)
     assert created.session_key == session.session_key != "x" * 32
+
+
+@pytest.mark.django_db
+class TestSessionsOfDjangosTable:
+    def stored(self, **values: Any) -> SessionStore:
+        session = SessionStore()
+        session.update(values)
+        session.save()
+        return SessionStore(session.session_key)
+
+    def test_one_statement_loads_it(self, django_assert_num_queries: Any) -> None:
+        session = self.stored(colour="blue")
+        with django_assert_num_queries(1):
+            identify(None, session, None)
+            assert session["colour"] == "blue"
+        assert session.accessed
+        assert not session.modified
+
+    def test_what_is_loaded_is_not_loaded_again(self, django_assert_num_queries: Any) -> None:
+        session = self.stored(colour="blue")
+        session["colour"] = "red"
+        with django_assert_num_queries(0):
+            identify(None, session, None)
+        assert session["colour"] == "red"
+
+    def test_an_expired_one_is_gone(self) -> None:
+        session = self.stored(colour="blue")
+        session.set_expiry(-1)
+        session.save()
+        expired = SessionStore(session.session_key)
+        assert identify(None, expired, None, create=False) == Actor()
+        assert expired.session_key is None
+
+    def test_one_of_another_kind_loads_itself(self) -> None:
+        class Own(SessionStore):
+            def load(self) -> dict[str, Any]:
+                return {"colour": "green"}
+
+        session = Own(self.stored(colour="blue").session_key)
+        identify(None, session, None)
+        assert session["colour"] == "green"
