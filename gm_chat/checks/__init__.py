@@ -16,6 +16,7 @@ from django.core import checks
 from gm_chat.checks.audit import audit_findings
 from gm_chat.checks.catalogs import catalog_findings
 from gm_chat.checks.limits import limit_deployment_findings, limit_findings
+from gm_chat.checks.secrets import secret_findings
 from gm_chat.checks.serving import deployment_findings, serving_findings
 from gm_chat.host.problems import Failed, attempt
 from gm_chat.host.providers import EXTRAS
@@ -94,6 +95,7 @@ def _enabled_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
     yield from serving_findings(settings)
     yield from limit_findings(settings, host)
     yield from audit_findings(settings, host)
+    yield from secret_findings()
 
 
 # --- E002: settings ---------------------------------------------------------------------------------------------

@@ -242,7 +242,13 @@ class _Parser:
             return Condition((field.name,), lookup, reference)
         if field.type in DATES and (bounds := _bounds(field.type, lookup, value)) is not None:
             return And(tuple(Condition((field.name,), other, bound) for other, bound in bounds))
-        parsed = self._value(field, lookup, value, name)
+        try:
+            parsed = self._value(field, lookup, value, name)
+        except ToolError as refused:
+            if isinstance(value, str) and (other := match_field(value, manager)) is not None:
+                hint = f'; to compare with a field, write {{"field": "{other}"}}'
+                raise ToolError(refused.code, refused.message + hint, **refused.details) from None
+            raise
         if field.type == "datetime" and lookup == "in" and any(plain_date(item) for item in value):
             return Or(tuple(self._condition(manager, field, [], item) for item in value))
         return Condition((field.name,), lookup, parsed)

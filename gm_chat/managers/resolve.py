@@ -44,6 +44,11 @@ _OF_MOMENTS: Final = frozenset({"hour", "hour_of_day"})
 
 def split_path(text: str, what: str) -> list[str]:
     """``album__title`` and ``album.title`` in segments."""
+    if "(" in text:
+        raise ToolError(
+            "invalid_argument",
+            f"{what} {shown(text)} is a formula, where a name is expected: formulas are measures of aggregate",
+        )
     segments = _SEPARATOR.split(text) if len(text) <= _MAX_KEY else []
     if not all(segments) or not segments:
         raise ToolError("invalid_argument", f"{what} {shown(text)} is not a name or a path such as relation__name")
@@ -179,6 +184,8 @@ def walk(text: str, manager: ManagerInfo, view: ManagerView, *, depth: int, what
         relations = {item.name: item for item in manager.relations}
         if match_name(segment, relations) is None:
             known = [*fields, *relations] if not rest else list(relations)
+            if len(rest) == 1 and rest[0] in _PARTS:  # a date was meant
+                known = [f"{item.name}__{rest[0]}" for item in manager.fields if item.type in DATES] or known
             raise ToolError(
                 "unknown_field",
                 f"{what}: {manager.name} has no {'field' if not rest else 'relation'} {shown(segment)}",

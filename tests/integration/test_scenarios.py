@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,6 +18,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import AsyncClient
 from django.utils import timezone
+from testproject.auditing import PLANTED, AuditBook
 from testproject.plans import PLANNED, PLANNED_ROUNDS, plan, task
 from testproject.shop.models import Material
 from testproject.socket_client import SocketClient, connected
@@ -262,6 +263,7 @@ class Scenario:
 QUERY: Final = call("query", manager="MaterialManager", fields=["name"])
 OTHER: Final = call("query", manager="MaterialManager", fields=["density"])
 CREATE: Final = call("mutate", mutation="createMaterial", input={"name": "Zinc", "density": 7.1})
+TELLING: Final = call("query", manager="MaterialManager", fields=["name"], filters={"name": f"Bearer {PLANTED}"})
 AT_ONCE: Final = {"confirm_mutations": []}
 WRONG: Final = [[call("query", manager=f"No{number}Manager", fields=["x"])] for number in range(9)]
 HTTP_CANNOT: Final = {"HTTP": ["call mutate", "error confirmation_required_transport"]}
@@ -270,6 +272,7 @@ SCENARIOS: Final = [
     Scenario("text only", [["One ", "two."]]),
     Scenario("text that JSON must escape", [['"\n\u2028\\ 😀 שלום', done(1, 2)]]),
     Scenario("a tool call", [["Let me look. ", QUERY], ["Nothing."]]),
+    Scenario("secrets", [[f"password={PLANTED} ", TELLING], ["Nothing."]], body({"text": f"token: {PLANTED}"})),
     Scenario("a batch", [[QUERY, OTHER], ["Nothing."]]),
     Scenario("a tool that does not exist", [[call("shout")], ["Sorry."]]),
     Scenario("a mutation at once", [[CREATE], ["Done."]], settings=AT_ONCE),
@@ -369,13 +372,19 @@ def comparable(events: Events) -> Events:
 
 
 @pytest.fixture
-def played(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scenario, type[Http]], Awaitable[Events]]:
+def played(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[Scenario, type[Http]], Awaitable[Events]]]:
     """Play a scenario over one transport, as a user of its own."""
+    faults: list[str] = []
     names = map("user-{}".format, itertools.count(1))
 
     async def play(scenario: Scenario, way: type[Http]) -> Events:
         await Material.objects.all().adelete()
-        settings.GM_CHAT = {**CHAT, **scenario.settings}
+        await ChatTurn.objects.all().adelete()
+        book = AuditBook()
+        audit = {"enabled": True, "level": "all", "logger": book, "required": ["logger"]}
+        settings.GM_CHAT = {**CHAT, "audit": audit, **scenario.settings}
         browser = AsyncClient()
         await browser.aforce_login(
             await get_user_model()._default_manager.acreate(username=next(names), is_superuser=True)
@@ -387,9 +396,11 @@ def played(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scenario
                 async with asyncio.timeout(10):
                     events = await scenario.play(client)
             assert script.open_streams == 0
+        faults.extend(f"{scenario.name} over {way.name}: {fault}" for fault in await book.faults())
         return events
 
-    return play
+    yield play
+    assert faults == [], "the audit tells of each event once, in order"
 
 
 def _denying(kind: str) -> Any:

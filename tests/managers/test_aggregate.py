@@ -326,6 +326,11 @@ ARGUMENTS = st.fixed_dictionaries(
 )
 
 
+def test_a_part_of_no_date_is_answered_with_the_dates_that_there_are() -> None:
+    error = refusal("OrderManager", group_by=["date__month"], measures="count()")
+    assert sorted(error.details["allowed"]) == ["due_on__month", "ordered_at__month"]
+
+
 @given(ARGUMENTS)
 @settings(max_examples=300)
 @example({"measures": {"n": "count()", "m": "n / n"}, "group_by": ["order__due_on__month"], "fill": True})

@@ -145,6 +145,8 @@ def test_choices_take_values_and_labels() -> None:
         ({"name": 5}, "invalid_value", "text in quotes"),
         ({"weight__gt": "5"}, "invalid_value", "without quotes"),
         ({"weight__gt": True}, "invalid_value", "without quotes"),
+        ({"weight__gt": "price"}, "invalid_value", 'with a field, write {"field": "price"}'),
+        ({"count(id)__gt": 1}, "invalid_argument", "formulas are measures of aggregate"),
         ({"weight__in": 5}, "invalid_value", "list"),
         ({"weight__range": [1, 2, 3]}, "invalid_value", "two values"),
         ({"weight__isnull": 1}, "invalid_value", "true or false"),

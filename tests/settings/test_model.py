@@ -39,7 +39,7 @@ def test_the_defaults_are_the_specification_s() -> None:
         "fallback_profile": None,
         "planned": {
             "enabled": False,
-                "mode": "always",
+            "mode": "always",
             "catalog": None,
             "roles": {},
             "max_concurrent_tasks": 3,

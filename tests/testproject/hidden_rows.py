@@ -18,7 +18,7 @@ __all__ = ["ABSENT_TEXT", "HIDDEN_TEXT", "HiddenRow", "hide_one_each"]
 HIDDEN_TEXT, ABSENT_TEXT = "zq hidden", "zq absent"
 _KEYS: list[tuple[type[models.Field[Any, Any]], Any, Any]] = [
     (models.UUIDField, uuid.UUID(int=2**127 + 1), uuid.UUID(int=2**127 + 2)),
-    (models.IntegerField, 987_654_321, 987_654_322),
+    (models.IntegerField, -987_654_321, -987_654_322),  # MariaDB would go on counting from a large one
     (models.CharField, "zq-hidden", "zq-absent"),
 ]
 

@@ -88,7 +88,7 @@ def of_relations(row: HiddenRow, key: Any, desk: Desk) -> Iterator[Question]:
 def of_mutations(row: HiddenRow, key: Any, desk: Desk) -> Iterator[Question]:
     """It as what is to change, and as what another row is to refer to."""
     for info in desk.view:
-        shown = desk.bindings[info.name].model._default_manager.order_by("pk")[0].pk
+        shown = shown_key(info.name, desk)
         for mutation in info.mutations:
             given = {item.name: valid(item, desk) for item in mutation.inputs if item.required and item.name != "id"}
             given |= {"id": shown} if mutation.kind != "create" else {}
@@ -101,9 +101,16 @@ def of_mutations(row: HiddenRow, key: Any, desk: Desk) -> Iterator[Question]:
                     yield mutate, {"mutation": mutation.name, "input": values}
 
 
+def shown_key(name: str, desk: Desk) -> Any:
+    """The key of a row that is there to be seen."""
+    binding = desk.bindings[name]
+    rows = binding.model._default_manager.order_by("pk")
+    return jsonable((binding.visible_to(rows, desk.actor) if binding.visible_to else rows)[0].pk)
+
+
 def valid(item: InputInfo, desk: Desk) -> Any:
     if item.relation is not None:
-        return jsonable(desk.bindings[item.relation].model._default_manager.order_by("pk")[0].pk)
+        return shown_key(item.relation, desk)
     if item.choices:
         return item.choices[0][0]
     values = {"string": "zq new", "decimal": "1.00", "date": "2024-01-01", "datetime": "2024-01-01T00:00Z"}

@@ -126,7 +126,7 @@ class _Lane:
         services = _Services(
             provider=lambda: contract.build(server.url),
             tools=[ToolSpec(definition=TOOLS[0], run=_query, kind="read")],
-            settings=ChatSettings.model_validate({"summarize_after": 1_000_000}),
+            settings=ChatSettings.model_validate({"summarize_after": 1_000_000, "rate_limit": {"requests": None}}),
         )
         self.runner = TurnRunner(services, legacy_loop)
 
