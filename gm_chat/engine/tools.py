@@ -146,9 +146,7 @@ class Toolbox:
     async def _answer(self, call: Call, *, approved: bool = False, shown: Mapping[str, Any] | None = None) -> Answer:
         outcome = Outcome.FAILED
         try:
-            await self._services.observer.tool_started(
-                self._context, call.id, call.name, call.args, approved=approved
-            )
+            await self._services.observer.tool_started(self._context, call.id, call.name, call.args, approved=approved)
             if call.problem is not None:
                 outcome = Outcome.UNREADABLE
                 raise ToolError("invalid_arguments", call.problem)
