@@ -62,6 +62,15 @@ _OF_DAYS: Final = frozenset({"date", "quarter", "month", "day", "weekday", "hour
 _DATES: Final[Mapping[str, Any]] = {"date": models.DateField(), "datetime": models.DateTimeField()}
 
 
+class _Number(Cast):
+    """The number that a text is, else null: the table of a generic relation may hold keys of other kinds as well."""
+
+    def as_postgresql(self, compiler: Any, *_: Any, **__: Any) -> Any:
+        """PostgreSQL may cast before it looks at whose key it is, and fail."""
+        text, params = compiler.compile(self.get_source_expressions()[0])
+        return f"CASE WHEN {text} ~ '^-?[0-9]{{1,18}}$' THEN ({text})::bigint END", (*params, *params)
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """A relation seen from its far side: which table tells what belongs to which parent.
@@ -80,7 +89,7 @@ class Link:
 
     def key(self) -> F | Cast:
         """The parent's key, as a number where a generic relation holds it as text."""
-        return Cast(self.column, models.BigIntegerField()) if self.is_text else F(self.column)
+        return _Number(self.column, models.BigIntegerField()) if self.is_text else F(self.column)
 
 
 def link_of(model: type[models.Model], query_name: str) -> Link:

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
+from django.contrib.contenttypes.fields import GenericRelation
+from django.contrib.contenttypes.models import ContentType
+from django.db import connection, models
+from django.test.utils import CaptureQueriesContext, isolate_apps
 from testproject.desk import Desk, actor_of
 from testproject.shop import models as shop
 from testproject.shop_rows import fill_shop
 
-from gm_chat.managers import registry
+from gm_chat.managers import expose, registry
 from gm_chat.managers.aggregate import build_aggregate
 from gm_chat.managers.aggregation import execute_aggregate
 from gm_chat.managers.api import And, Condition, QueryPlan, RelationSelection, Selection
 from gm_chat.managers.binding import ComputedField
+from gm_chat.managers.describe import describe
 from gm_chat.managers.executor import execute_plan
 from gm_chat.managers.plan import PlanLimits
 from gm_chat.plugin import Actor, ToolError
@@ -398,3 +401,56 @@ def test_what_is_computed_behind_rows_that_are_all_hidden_keeps_its_type(staff: 
     desk = changed(staff, "MaterialManager", visible_to=lambda rows, actor: rows.none())
     first = shop.Part.objects.earliest("pk").pk
     assert desk.ask("PartManager", ["id"], order_by=["-material__name"], limit=1).data == [{"id": first}]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_keys_of_other_kinds_in_a_generic_relation() -> None:
+    """The table of labels holds the keys of its subjects as text: numbers of some, words of others."""
+    with isolate_apps("testproject.shop"):
+
+        class Label(models.Model):
+            text = models.CharField(max_length=40)
+            content_type = models.ForeignKey(ContentType, models.CASCADE)
+            object_id = models.CharField(max_length=40)
+
+            class Meta:
+                app_label = "shop"
+
+        class Thing(models.Model):
+            name = models.CharField(max_length=40)
+            labels = GenericRelation(Label)
+
+            class Meta:
+                app_label = "shop"
+
+        with connection.schema_editor() as editor:
+            editor.create_model(Label)
+            editor.create_model(Thing)
+        try:
+            _check_labels(Thing, Label)
+        finally:
+            connection.close()
+            with connection.schema_editor() as editor:
+                editor.delete_model(Thing)
+                editor.delete_model(Label)
+
+
+def _check_labels(thing: Any, label: Any) -> None:
+    described = describe([expose(thing, name="ThingManager"), expose(label, name="LabelManager")])
+    desk = Desk(described.bindings, actor_of(fill_shop(parts=1)["staff"]))
+    kinds = ContentType.objects
+    mine, other = kinds.get_or_create(app_label="shop", model="thing")[0], kinds.get_for_model(shop.Project)
+    for name in ("one", "two"):
+        made = thing.objects.create(name=name)
+        label.objects.create(text=f"of {name}", content_type=mine, object_id=str(made.pk))
+    for key in ("proj-1", str(made.pk), "9" * 40):
+        label.objects.create(text="of a project", content_type=other, object_id=key)
+    if connection.vendor == "postgresql":  # so that it reads the table before it knows which rows are whose
+        with connection.cursor() as cursor:
+            cursor.execute("SET enable_nestloop = off; SET enable_indexscan = off; SET enable_bitmapscan = off")
+    page = desk.ask("ThingManager", ["name", {"labels": ["text"]}])
+    assert page.data == [{"name": name, "labels": [{"text": f"of {name}"}]} for name in ("one", "two")]
+    assert desk.ask("ThingManager", ["name"], filters={"labels__text": "of two"}).data == [{"name": "two"}]
+    assert desk.ask("ThingManager", ["name"], filters={"labels__text": "of a project"}).data == []
+    sums = build_aggregate({"manager": "ThingManager", "measures": "sum(count(labels))"}, desk.view, max_results=1)
+    assert execute_aggregate(sums, desk.bindings, desk.actor).data == [{"value": 2}]
