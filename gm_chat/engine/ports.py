@@ -228,22 +228,18 @@ class TurnStore(Protocol):
         for its confirmation, ``idempotency_conflict`` for a key that came with another text. Raises
         :class:`ConfirmationLapsed` when what it waits for is over.
         """
-        ...
 
     async def earlier(self, request: TurnRequest) -> JoinedTurn | None:
         """The turn that an earlier request with the same key and text started; refuses as :meth:`open_turn` does."""
-        ...
 
     async def pulse(self, turn_id: str, events: Sequence[Event]) -> Pulse:
         """Say that the turn is alive and show its log so far to other processes. Called a few times a second.
 
         A stored turn that is not running any more, since it was taken for dead, is told to cancel.
         """
-        ...
 
     async def close_turn(self, turn: ClosedTurn) -> None:
         """Record what the turn left. Called exactly once for each opened or resumed turn, cancelled ones included."""
-        ...
 
     async def claim(self, request: ConfirmRequest, *, max_messages: int, lease_seconds: float) -> ResumedTurn:
         """Take a pending mutation for execution or rejection: one conditional UPDATE, won by one caller.
@@ -252,38 +248,32 @@ class TurnStore(Protocol):
         or changed; raises :class:`ConfirmationLapsed`. A claim that is not settled within ``lease_seconds`` reads
         ``unknown`` and is never claimed again.
         """
-        ...
 
     async def settle(
         self, resumed: ResumedTurn, *, state: Literal["executed", "failed", "rejected"], answer: StoredMessage
     ) -> None:
         """Record the claimed mutation's outcome and the tool's answer, before anything else happens."""
-        ...
 
     async def expire(self, actor: Actor | None = None, *, now: datetime | None = None) -> Sequence[ExpiredMutation]:
         """End confirmations past their time, the actor's or everybody's, and the turns that waited for them.
 
         The store appends ``tool_result`` (cancelled, ``confirmation_timed_out``) and ``done`` to each turn's log.
         """
-        ...
 
     async def pending(self, actor: Actor) -> Sequence[PendingMutation]:
         """The actor's unresolved confirmations whose time is not over, oldest first."""
-        ...
 
     async def read_turn(self, turn_id: str, actor: Actor, *, after_seq: int) -> StoredTurn | None:
         """The actor's turn with its events after ``after_seq``; ``None`` if there is none. Counts as following it.
 
         A running turn whose process died is first ended with :data:`~gm_chat.engine.failures.INTERRUPTED`.
         """
-        ...
 
     async def request_cancel(self, turn_id: str, actor: Actor) -> bool:
         """Ask whichever process runs the actor's turn to stop it; whether it was running.
 
         A paused turn is none of its business: the runner claims its confirmation as rejected.
         """
-        ...
 
 
 # --- what a turn takes from outside ------------------------------------------------------------------------------
@@ -316,7 +306,6 @@ class TurnObserver(Protocol):
 
     async def turn_started(self, context: TurnContext) -> None:
         """A message was accepted."""
-        ...
 
     async def tool_started(
         self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any], *, approved: bool = False
@@ -325,29 +314,23 @@ class TurnObserver(Protocol):
 
         The one method that may raise: a required audit sink then keeps the tool from running.
         """
-        ...
 
     async def tool_finished(
         self, context: TurnContext, call_id: str, name: str, args: Mapping[str, Any], result: Any
     ) -> None:
         """A tool gave a result, errors for the model included, or a confirmation ended one without running it."""
-        ...
 
     def planned(self, context: TurnContext, event_type: str, payload: Mapping[str, Any]) -> None:
         """A planned turn tells how it goes; see :mod:`gm_chat.planned_audit` for what may be told. Nobody waits."""
-        ...
 
     async def turn_failed(self, context: TurnContext, error: BaseException, public: Error) -> None:
         """Something broke; ``public.details["correlation_id"]`` is what the client was given."""
-        ...
 
     async def turn_paused(self, context: TurnContext, outcome: TurnOutcome) -> None:
         """The turn waits for its user's word; it ends another time."""
-        ...
 
     async def turn_finished(self, context: TurnContext, outcome: TurnOutcome) -> None:
-        """The turn ended or paused."""
-        ...
+        """The turn ended."""
 
 
 class TurnServices(Protocol):
@@ -356,49 +339,38 @@ class TurnServices(Protocol):
     @property
     def settings(self) -> Any:
         """The chat settings (attribute and mapping access)."""
-        ...
 
     @property
     def managers(self) -> ManagerService:
         """Reads and writes of application data."""
-        ...
 
     @property
     def store(self) -> TurnStore:
         """Conversations and turns."""
-        ...
 
     @property
     def observer(self) -> TurnObserver:
         """Signals, plugins' observers and audit, as one."""
-        ...
 
     @property
     def limiter(self) -> RateLimiter:
         """What keeps actors within their budgets."""
-        ...
 
     @property
     def new_id(self) -> Callable[[], str]:
         """Mints ids of turns and calls."""
-        ...
 
     async def permit(self, action: Action, actor: Actor, context: Mapping[str, Any]) -> Decision:
         """Ask all permission checks."""
-        ...
 
     async def provider_for(self, context: TurnContext) -> ProviderHandle:
         """Select and build the turn's provider."""
-        ...
 
     async def profile_provider(self, name: str) -> ProviderHandle:
         """Build the provider of a profile of the settings."""
-        ...
 
     async def tools_for(self, context: TurnContext) -> Sequence[ToolSpec]:
         """The turn's tools, in their deterministic order, filtered by plugins."""
-        ...
 
     async def prompt_sections(self, context: TurnContext) -> Sequence[str]:
         """Plugins' sections for the system prompt, in order."""
-        ...
