@@ -112,13 +112,12 @@ async def blocks(servers: Sequence[Server], chosen: argparse.Namespace) -> list[
             for server in servers:
                 told = await single.blocks(server, transport, clients, seconds=chosen.seconds)
                 (worst, cpu), (_, wall) = told["cpu"][0], told["wall"][0]
-                rows.append(
-                    (f"{transport:4} {clients} {server.kind}", cpu, wall, told["lag_p99"], told["lag_max"], worst)
-                )
+                lags = (told["lag_p99"], told["lag_max"])
+                rows.append((f"{transport:4} {clients} {server.kind}", cpu, told["collector"], wall, *lags, worst))
                 if server.kind == "ours":
                     targets.append(Target(f"longest block of the loop, CPU ms, {transport} {clients}", cpu, 10))
                     names += [f"{transport} {clients}: " + ", ".join(f"{n} {ms:.1f}" for n, ms in told["cpu"][:4])]
-    head = ("query turns", "cpu ms", "wall ms", "lag p99", "lag max", "longest by CPU")
+    head = ("query turns", "cpu ms", "collector", "wall ms", "lag p99", "lag max", "longest by CPU")
     print_table("The longest single callback of the event loop, and a 5 ms heartbeat's lag", head, rows)
     print("  ours, by CPU: " + "\n                ".join(names))
     return targets

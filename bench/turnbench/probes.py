@@ -6,9 +6,11 @@ Everything is asked for under ``/_bench/`` of the server itself, and costs nothi
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
 import sqlite3
+import threading
 import time
 from collections import Counter
 from contextlib import suppress
@@ -56,6 +58,7 @@ class Blocks:
         self._task: asyncio.Task[None] | None = None
         self._worst: dict[str, dict[str, float]] = {}
         self._lags: list[float] = []
+        self._collector: _Collector
 
     def start(self) -> None:
         """Begin anew."""
@@ -71,18 +74,21 @@ class Blocks:
             known["calls"] += 1
             known["cpu"], known["wall"] = max(known["cpu"], cpu), max(known["wall"], wall)
 
+        self._collector = _Collector()
         self._handles._run = timed
         self._task = asyncio.create_task(self._beat())
 
     def stop(self) -> dict[str, Any]:
-        """Give milliseconds: the worst callbacks by CPU and by wall time, and a heartbeat's lag."""
+        """Give milliseconds: the worst callbacks by CPU and by wall time, a heartbeat's lag, the longest collection."""
         self._handles._run = self._original
+        self._collector.close()
         if self._task is not None:
             self._task.cancel()
         lags = sorted(self._lags) or [0.0]
         report: dict[str, Any] = {
             "lag_p99": lags[int(len(lags) * 0.99)] * 1000,
             "lag_max": lags[-1] * 1000,
+            "collector": self._collector.longest * 1000,
         }
         for key in ("cpu", "wall"):
             ranked = sorted(self._worst.items(), key=lambda item: -item[1][key])[:5]
@@ -94,6 +100,29 @@ class Blocks:
             before = time.perf_counter()
             await asyncio.sleep(0.005)
             self._lags.append(time.perf_counter() - before - 0.005)
+
+
+class _Collector:
+    """The longest full garbage collection in this thread, which is part of whatever callback it falls into."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+        self._began = 0.0
+        self.longest = 0.0
+        gc.callbacks.append(self._told)
+
+    def close(self) -> None:
+        """Watch no longer."""
+        gc.callbacks.remove(self._told)
+
+    def _told(self, phase: str, info: dict[str, int]) -> None:
+        if threading.get_ident() != self._thread or info["generation"] < 2:
+            return
+        now = time.thread_time()
+        if phase == "start":
+            self._began = now
+        else:
+            self.longest = max(self.longest, now - self._began)
 
 
 def callback_name(callback: Any) -> str:
@@ -181,8 +210,6 @@ class Probes:
 
 def resident_bytes() -> int:
     """The memory that this process holds, after a full collection."""
-    import gc
-
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * 4096
