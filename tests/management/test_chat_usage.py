@@ -42,7 +42,7 @@ def turns(settings: Any, django_user_model: Any) -> None:
     ):
         ChatTurn.objects.create(id=f"t{number}", conversation=conversation, spent=spent)
     old = ChatTurn.objects.create(id="old", conversation=ada, spent={"openai/small": counts(9, 9)})
-    ChatTurn.objects.filter(pk=old.pk).update(created=timezone.now() - timedelta(60))
+    ChatTurn.objects.filter(pk=old.pk).update(created=timezone.localtime() - timedelta(60))
 
 
 def usage(*arguments: str) -> str:
