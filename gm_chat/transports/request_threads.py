@@ -4,7 +4,6 @@ Under ASGI each middleware that is not asynchronous runs in a thread that belong
 that thread with the request and ends it afterwards, which costs 0.7 ms of processor time. Here a request borrows one
 that an earlier request is done with. As long as the request lasts nothing else runs in it, so that thread-locals and
 database connections are as safe as before; connections are closed or kept, as ``CONN_MAX_AGE`` says, when it ends.
-What is known to take no time (:mod:`gm_chat.transports.instant`) is not sent there at all.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext
-
-from gm_chat.transports.instant import is_instant
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -71,16 +68,5 @@ class _Thread(ThreadPoolExecutor):
         return self._newest is None or self._newest.done()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        if self.is_idle and is_instant(fn):  # else it would run beside what the request is waiting for
-            return _done(fn)
         self._newest = super().submit(fn, *args, **kwargs)
         return self._newest
-
-
-def _done(job: Callable[[], Any]) -> Future[Any]:
-    future: Future[Any] = Future()
-    try:
-        future.set_result(job())
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to who waits for the job
-        future.set_exception(error)
-    return future
