@@ -8,6 +8,7 @@ is the ordinary loop's, unchanged. (Specification: "Planned read orchestration".
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -30,7 +31,7 @@ from gm_chat.planned.scheduler import prepare_planned_turn, read_events
 from gm_chat.providers.base import CallOptions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Sequence
 
     from gm_chat.engine.events import Event
     from gm_chat.engine.messages import Call
@@ -228,20 +229,19 @@ def _resolver(view: ManagerView) -> ManagerResolver:
     )
 
 
-class _Summaries(dict[str, Any]):
+class _Summaries(Mapping[str, Mapping[str, Any]]):
     """What the resolver reads of the managers, made for those that it looks at."""
 
     def __init__(self, view: ManagerView) -> None:
-        super().__init__()
         self._view = view
 
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._view.get(name) is not None
+    def __len__(self) -> int:
+        return sum(1 for _ in self._view)
 
     def __iter__(self) -> Iterator[str]:
         return (info.name for info in self._view)
 
-    def __missing__(self, name: str) -> Mapping[str, Any]:
+    def __getitem__(self, name: str) -> Mapping[str, Any]:
         info = self._view.get(name)
         if info is None:
             raise KeyError(name)
