@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.apps import apps
 from django.core import checks
 
+from gm_chat.checks.access import access_findings
 from gm_chat.checks.audit import audit_findings
 from gm_chat.checks.catalogs import catalog_findings
 from gm_chat.checks.limits import limit_deployment_findings, limit_findings
@@ -77,7 +78,12 @@ def check_deployment() -> list[checks.CheckMessage]:
         return []  # check_chat tells
     if not settings.enabled:
         return []
-    return [*deployment_findings(settings), *limit_deployment_findings(settings)]
+    host = attempt(lambda: get_runtime().host)
+    return [
+        *deployment_findings(settings),
+        *limit_deployment_findings(settings),
+        *access_findings(settings, host),
+    ]
 
 
 def _enabled_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:

@@ -29,6 +29,11 @@ class Stores:
         return [RateLimitStoreSpec(name=name, build=MemoryRateLimitStore) for name in ("cache", "database")]
 
 
+def welcome(user: object, scope: object) -> bool:
+    """A permission, so that only a test of its absence sees it absent."""
+    return True
+
+
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Run the checks with a chat of this test's own making and return the findings by id."""
@@ -40,7 +45,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
             return check(*args, **kwargs)
 
         def deployed(self, chat: Mapping[str, Any] = CHAT) -> dict[str, CheckMessage]:
-            with override_settings(GM_CHAT=dict(chat)):
+            with override_settings(GM_CHAT={"permission": welcome, **chat}):
                 return {str(item.id).removeprefix("gm_chat."): item for item in checks.check_deployment()}
 
     def check(
