@@ -19,6 +19,7 @@ from gm_chat.checks.catalogs import catalog_findings
 from gm_chat.checks.limits import limit_deployment_findings, limit_findings
 from gm_chat.checks.secrets import secret_findings
 from gm_chat.checks.serving import deployment_findings, serving_findings
+from gm_chat.defaults.plugin import CORE_PLUGIN
 from gm_chat.host.problems import Failed, attempt
 from gm_chat.host.providers import EXTRAS
 from gm_chat.host.providers import resolve as resolve_provider
@@ -249,6 +250,15 @@ def _plugins(host: PluginHost, of_catalogs: Iterable[Problem]) -> Iterator[check
     for problem in (*host.problems, *of_catalogs):
         code = "E010" if problem.severity == "error" else "W010"
         text = str(replace(problem, hint=None))
-        yield checks.CheckMessage(_SEVERITY[problem.severity], text, hint=problem.hint, id=f"gm_chat.{code}")
+        hint = problem.hint or _do_without(problem, host)
+        yield checks.CheckMessage(_SEVERITY[problem.severity], text, hint=hint, id=f"gm_chat.{code}")
     for result in host.system_checks():
         yield checks.CheckMessage(_LEVELS[result.level], result.message, hint=result.hint, id=result.id)
+
+
+def _do_without(problem: Problem, host: PluginHost) -> str | None:
+    """The line that leaves a broken plugin out, where it is one that can be left out."""
+    installed = {record.name for record in host.plugins if record.name != CORE_PLUGIN}
+    if problem.severity != "error" or problem.plugin not in installed:
+        return None
+    return f'Mend or upgrade it, or do without it: GM_CHAT["disabled_plugins"] = ["{problem.plugin}"]'
