@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from types import ModuleType
 from typing import Any
@@ -13,7 +14,7 @@ __all__ = ["set_up"]
 
 
 def set_up(database: dict[str, Any], apps: list[str]) -> None:
-    if database["ENGINE"].endswith("mysql"):
+    if database["ENGINE"].endswith("mysql") and importlib.util.find_spec("MySQLdb") is None:
         import pymysql
 
         pymysql.version_info = (2, 2, 7, "final", 0)  # Django asks for mysqlclient, whose DB-API this is

@@ -2,7 +2,8 @@
 
 * SQLite: a progress handler, asked every 1,000 virtual-machine operations, also while rows are fetched.
 * PostgreSQL: a savepoint with a local ``statement_timeout`` of the time that is left.
-* MariaDB and MySQL: the session's ``max_statement_time`` or ``max_execution_time``, restored afterwards.
+* MariaDB and MySQL: the session's ``max_statement_time`` or ``max_execution_time``, restored afterwards; rows are taken
+  from the server in batches, since the drivers would make objects of all of them before they return.
 
 On every database the clock is looked at before each statement, before each batch of rows that is fetched, and wherever
 Python works on what was fetched. While reads are guarded nothing can be written: SQLite is told ``query_only``, others
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from django.db import DatabaseError, DataError, OperationalError, connections, transaction
@@ -27,6 +29,8 @@ Check = Callable[[], None]
 """Raises ``ToolError("timeout")`` when the deadline is over."""
 
 _SQLITE_OPERATIONS: Final = 1_000
+_BATCH: Final = 1_000
+"""Rows that a driver of MariaDB makes objects of between two looks at the clock."""
 
 
 @contextmanager
@@ -47,11 +51,14 @@ def guard(alias: str, deadline: float | None, *, read_only: bool = True) -> Iter
     bound = _Bound(connections[alias], deadline, read_only)
     try:
         with _readable(), _ARM.get(bound.connection.vendor, _between)(bound) as rearm:
+            in_batches = read_only and bound.connection.vendor == "mysql"
 
             def bounded(execute: Callable[..., Any], sql: str, params: Any, many: Any, context: Any) -> Any:
                 left = _left(deadline)
                 if rearm is not None:
                     rearm(left)
+                if in_batches:
+                    return _execute_in_batches(execute, sql, params, many, context, check)
                 result = execute(sql, params, many, context)
                 wrapper = context["cursor"]
                 if not isinstance(wrapper.cursor, _Fetching):
@@ -100,6 +107,68 @@ class _Fetching:
         for row in self._cursor:
             self._check()
             yield row
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
+
+
+def _execute_in_batches(
+    execute: Callable[..., Any], sql: str, params: Any, many: Any, context: Any, check: Check
+) -> Any:
+    """Fetch all rows of a statement, as the drivers of MariaDB and MySQL do by themselves, but look at the clock.
+
+    What is left of a result when time is over must be read to its end, or goes with the connection. Django opens
+    another one as soon as it is asked for something; within a transaction of the caller's the rest is read.
+    """
+    wrapper, connection = context["cursor"], context["connection"]
+    wrapper.cursor.close()
+    cursor = wrapper.cursor = connection.create_cursor()
+    cursor.cursor = connection.connection.cursor(connection.Database.cursors.SSCursor)
+    result = execute(sql, params, many, context)
+    rows: list[Any] = []
+    try:
+        with connection.wrap_database_errors:
+            while batch := cursor.fetchmany(_BATCH):
+                rows += batch
+                check()
+    except BaseException as error:
+        wrapper.cursor = _Fetched([], None)  # Django closes it: with the other one it would read the rest
+        if isinstance(error, DatabaseError):
+            pass  # the server's; the result ends with it
+        elif connection.in_atomic_block:
+            with suppress(connection.Database.Error):
+                cursor.close()
+        else:
+            if hasattr(rest := getattr(cursor.cursor, "_result", None), "unbuffered_active"):
+                rest.unbuffered_active = False  # else PyMySQL wants to read it when it collects the cursor
+            connection.close()
+        raise
+    wrapper.cursor = _Fetched(rows, cursor)
+    return result
+
+
+class _Fetched:
+    """A cursor whose rows are here already."""
+
+    def __init__(self, rows: list[Any], cursor: Any) -> None:
+        self._rows = iter(rows)
+        self._cursor = cursor
+
+    def fetchone(self) -> Any:
+        return next(self._rows, None)
+
+    def fetchmany(self, size: int = 1) -> Any:
+        return tuple(islice(self._rows, size))
+
+    def fetchall(self) -> Any:
+        return tuple(self._rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._rows
+
+    def close(self) -> None:
+        if self._cursor is not None:
+            self._cursor.close()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cursor, name)
@@ -194,7 +263,8 @@ def _mysql(bound: _Bound) -> Iterator[Rearm | None]:
         yield rearm
     finally:
         try:
-            limited(*before)
+            if connection.connection is not None:
+                limited(*before)
         except DatabaseError:  # it is lost, and nobody shall go on with its limits
             connection.close()
 

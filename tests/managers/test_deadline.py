@@ -14,6 +14,7 @@ from testproject.desk import Desk, actor_of
 from testproject.shop import models as shop
 from testproject.shop_rows import fill_shop
 
+from gm_chat.managers import deadline as deadlines
 from gm_chat.managers import registry
 from gm_chat.managers.aggregate import build_aggregate
 from gm_chat.managers.aggregation import execute_aggregate
@@ -296,3 +297,63 @@ def test_mariadb_stops_the_statement_and_restores_the_session(mariadb: str) -> N
     assert caught.value.code == "timeout"
     assert time.monotonic() - start < 5
     assert float(run("SELECT @@SESSION.max_statement_time", mariadb)[0][0]) == 77
+
+
+def stop_at_look(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Let the time be over at the given look at the clock, however fast the machine is."""
+    looks = itertools.count(1)
+
+    def left(_: float) -> float:
+        if next(looks) >= number:
+            raise ToolError("timeout", "over")
+        return 60.0
+
+    monkeypatch.setattr(deadlines, "_left", left)
+
+
+def test_mariadb_fetches_in_batches_what_the_driver_would_fetch_at_once(
+    mariadb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = run("SELECT CONNECTION_ID()", mariadb)
+    stop_at_look(monkeypatch, 4)
+    with pytest.raises(ToolError) as caught, guard(mariadb, soon(60)):
+        run(MANY_ROWS["mysql"], mariadb)
+    assert caught.value.code == "timeout"
+    assert run("SELECT CONNECTION_ID()", mariadb) != before  # the rest went with it
+    assert run("SELECT @@SESSION.tx_read_only", mariadb) == [(0,)]
+
+
+def test_mariadb_keeps_the_transaction_of_the_caller(mariadb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with transaction.atomic(using=mariadb):
+        before = run("SELECT CONNECTION_ID()", mariadb)
+        with monkeypatch.context() as patch:
+            stop_at_look(patch, 4)
+            with pytest.raises(ToolError), guard(mariadb, soon(60)):
+                run(MANY_ROWS["mysql"], mariadb)
+        assert run("SELECT CONNECTION_ID()", mariadb) == before
+
+
+def test_mariadb_s_rows_are_those_of_the_driver(mariadb: str) -> None:
+    sql = "SELECT seq, CONCAT('row ', seq), CAST(seq / 3 AS DECIMAL(9, 2)) FROM seq_1_to_2500"
+    wanted = run(sql, mariadb)
+    with guard(mariadb, soon(60)), connections[mariadb].cursor() as cursor, connections[mariadb].cursor() as other:
+        cursor.execute(sql)
+        assert [name for name, *_ in cursor.description] == [
+            "seq",
+            "CONCAT('row ', seq)",
+            "CAST(seq / 3 AS DECIMAL(9, 2))",
+        ]
+        first = cursor.fetchone()
+        other.execute("SELECT 1")  # the rows are here: the connection is free for the next statement
+        assert other.fetchall() == ((1,),)
+        assert [first, *cursor.fetchmany(99), *cursor] == wanted
+        assert (cursor.fetchone(), cursor.fetchmany(5)) == (None, ())
+        cursor.execute("SELECT 2")
+        assert cursor.fetchall() == ((2,),)
+
+
+def test_mariadb_s_own_errors_leave_the_connection(mariadb: str) -> None:
+    before = run("SELECT CONNECTION_ID()", mariadb)
+    with pytest.raises(DatabaseError), guard(mariadb, soon(60)):
+        run("SELECT (SELECT seq FROM seq_1_to_2)", mariadb)  # more than one row, found while rows are sent
+    assert run("SELECT CONNECTION_ID()", mariadb) == before
