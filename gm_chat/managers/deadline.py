@@ -139,7 +139,8 @@ def _execute_in_batches(
             with suppress(connection.Database.Error):
                 cursor.close()
         else:
-            if hasattr(rest := getattr(cursor.cursor, "_result", None), "unbuffered_active"):
+            rest: Any = getattr(cursor.cursor, "_result", None)
+            if hasattr(rest, "unbuffered_active"):
                 rest.unbuffered_active = False  # else PyMySQL wants to read it when it collects the cursor
             connection.close()
         raise
