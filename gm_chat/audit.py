@@ -17,7 +17,7 @@ from gm_chat.redaction import REDACTED, is_secret_key, redact, redact_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gm_chat.plugin.context import TurnContext
+    from gm_chat.plugin.context import Actor, TurnContext
 
 __all__ = [
     "DEFAULT_MAX_RESULT_SIZE",
@@ -27,6 +27,7 @@ __all__ = [
     "AuditLevel",
     "AuditPolicy",
     "assistant_message_event",
+    "audited_actor",
     "emit_planned_audit_event",
     "planned_audit_lineage_id",
     "tool_call_event",
@@ -151,13 +152,13 @@ def _head(event_type: str, context: TurnContext, at: float) -> AuditEvent:
         "at": datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds"),
         "turn_id": context.turn_id,
         "conversation_id": context.conversation_id,
-        "actor": _actor(context),
+        "actor": audited_actor(context.actor),
         "transport": context.transport,
     }
 
 
-def _actor(context: TurnContext) -> str:
-    actor = context.actor
+def audited_actor(actor: Actor) -> str:
+    """How audit events name an actor: a user by id, a session by a digest of its key."""
     if actor.user_id is None and actor.session_key:
         # Whoever reads a session key can take the session over.
         return f"session:{hashlib.sha256(actor.session_key.encode()).hexdigest()[:16]}"

@@ -9,6 +9,9 @@ chat_mutation_executed   ``user``, ``mutation``, ``input``, ``result``: a write 
                          failed although it was approved; see ``result["status"]``. Not sent while an approval is
                          still awaited
 chat_error               ``user``, ``error`` (the exception), ``context`` (``{"transport": ..., ...}``)
+chat_forgotten           ``actor`` (as audit events name it), ``export``, ``dry_run``: ``chat_forget`` deletes what is
+                         kept of a person; delete what you keep. ``export(rows)`` writes rows of any model out before
+                         they go, ``None`` where that is not asked for. Return ``{"what it is": how many}``
 ======================== ================================================================================
 
 ``user`` is the project's user object, or ``None`` for nobody. (Specification: "Signals".)
@@ -18,9 +21,10 @@ from typing import Final
 
 from django.dispatch import Signal
 
-__all__ = ["chat_error", "chat_message_received", "chat_mutation_executed", "chat_tool_called"]
+__all__ = ["chat_error", "chat_forgotten", "chat_message_received", "chat_mutation_executed", "chat_tool_called"]
 
 chat_message_received: Final = Signal()
 chat_tool_called: Final = Signal()
 chat_mutation_executed: Final = Signal()
 chat_error: Final = Signal()
+chat_forgotten: Final = Signal()

@@ -1,4 +1,4 @@
-"""The four signals exist under their specified names and reach their receivers."""
+"""The signals exist under their specified names and reach their receivers."""
 
 import pytest
 
@@ -22,8 +22,9 @@ def test_a_receiver_hears_its_signal_and_only_that(name: str) -> None:
         assert getattr(signals, other).disconnect(receiver)
 
 
-def test_there_are_four() -> None:
+def test_there_are_four_of_turns_and_one_of_persons() -> None:
     assert set(signals.__all__) == {
+        "chat_forgotten",
         "chat_message_received",
         "chat_tool_called",
         "chat_mutation_executed",

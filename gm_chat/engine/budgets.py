@@ -29,6 +29,7 @@ __all__ = [
     "budgets_of",
     "estimated_tokens",
     "has_budgets",
+    "prefix_of",
     "tightest",
 ]
 
@@ -90,6 +91,12 @@ def budgets_of(actor: Actor, settings: Any) -> tuple[Budget, ...]:
         for kind in (REQUESTS, *_TOKENS)
         if (limit := _limit(kind, settings, of_address=of_address)) > 0
     )
+
+
+def prefix_of(actor: Actor) -> str:
+    """How the keys of the actor's own budgets begin, those of the address left out: others may be there, too."""
+    scope, _ = next(_scopes(actor))
+    return _key("", scope)
 
 
 def _limit(kind: str, settings: Any, *, of_address: bool) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-__all__ = ["Entry", "Used", "bank", "entries", "kept_of", "used_of"]
+__all__ = ["Entry", "Used", "bank", "entries", "kept_of", "mark_of", "used_of"]
 
 _CHUNK: Final = 1000
 
@@ -100,9 +100,14 @@ def _of_turns(turns: QuerySet[ChatTurn]) -> Iterator[Entry]:
     rows: Iterable[Any] = turns.exclude(spent={}).order_by("created").values_list(*columns)
     for created, conversation, user_id, owner_key, spent in rows.iterator(chunk_size=_CHUNK):  # type: ignore[attr-defined]
         day = read_time(created).astimezone(timezone.get_default_timezone()).date()
-        actor = f"session:{owner_key[:12]}" if user_id is None else f"user:{user_id}"
+        actor = mark_of(user_id, owner_key)
         for model, counts in spent.items():
             yield Entry(day, actor, conversation, model, used_of(counts))
+
+
+def mark_of(user_id: object, owner_key: str) -> str:
+    """How the ledger names an owner: a user by id, a session by something that says nothing about it."""
+    return f"session:{owner_key[:12]}" if user_id is None else f"user:{user_id}"
 
 
 def used_of(counts: Mapping[str, Any]) -> Used:
