@@ -90,7 +90,7 @@ def aggregate(kind: str, database: Mapping[str, Any], chosen: argparse.Namespace
         count = len(found["statements"])
         print(f"  {each.name:44} {found['ms']:8.1f} {found['raw']:8.1f} {found['ratio']:7.2f}  {count}")
         _print_statements(found["statements"], whole=chosen.statements)
-        if found["raw"] >= 20:
+        if found["raw"] >= 20 and each.has_target:
             targets.append(Target(f"{each.name}, {kind}, x SQL", found["ratio"], SUM_LIMIT))
     return targets
 
