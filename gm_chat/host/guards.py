@@ -66,7 +66,7 @@ def denying(origin: Origin, call: Callable[P, Awaitable[Decision]]) -> Callable[
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> Decision:
         try:
             decision = await judge(*args, **kwargs)
-        except PluginError as error:
+        except (PluginError, ToolError) as error:  # a ToolError, too: no model listens to a check
             logger.exception("%s; the action is denied", error)
             return Decision.deny(str(error))
         if isinstance(decision, Decision):
