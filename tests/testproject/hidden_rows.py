@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import models
 
-from gm_chat.managers import registry
+from gm_chat.managers import ModelManager, expose, mutation, registry
+from gm_chat.managers.describe import describe
+from testproject.shop import models as shop
 
 if TYPE_CHECKING:
     from gm_chat.managers.binding import Binding, VisibleTo
@@ -48,10 +50,32 @@ def hide_one_each() -> tuple[dict[str, Binding], list[HiddenRow]]:
     for item in found:
         _join(item.row, exposed)
     keys = {item.manager: item.key for item in found}
+    bindings["PartManager"] = _with_a_mutation_of_its_own(bindings["PartManager"], *exposed)
     return {
         name: replace(binding, visible_to=_rule(keys[name]) if name in keys else None)
         for name, binding in bindings.items()
     }, found
+
+
+@mutation
+def re_assign(part: Any, actor: Any, material: shop.Material, projects: list[shop.Project]) -> None:
+    part.material = material
+    part.save()
+
+
+def _with_a_mutation_of_its_own(binding: Binding, *models_: type[models.Model]) -> Binding:
+    described = describe(
+        [
+            type(
+                "PartManager",
+                (ModelManager,),
+                {"chat_exposed": True, "model": shop.Part, "fields": ("id",), "re_assign": re_assign},
+            ),
+            *(expose(model) for model in models_ if model is not shop.Part),
+        ]
+    ).bindings["PartManager"]
+    info = replace(binding.info, mutations=(*binding.info.mutations, described.info.mutations[-1]))
+    return replace(binding, info=info, custom=described.custom)
 
 
 def _rule(key: Any) -> VisibleTo:

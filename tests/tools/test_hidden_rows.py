@@ -92,25 +92,36 @@ def of_mutations(row: HiddenRow, key: Any, desk: Desk) -> Iterator[Question]:
         for mutation in info.mutations:
             given = {item.name: valid(item, desk) for item in mutation.inputs if item.required and item.name != "id"}
             given |= {"id": shown} if mutation.kind != "create" else {}
+            change = {texts(info)[0].name: "new"} if mutation.kind == "update" and texts(info) else {}
             if info.name == row.manager and mutation.kind != "create":
-                change = {texts(info)[0].name: "new"} if mutation.kind == "update" and texts(info) else {}
-                yield mutate, {"mutation": mutation.name, "input": {"id": key, **change}}
+                asked = {"mutation": mutation.name, "input": {**given, "id": key, **change}}
+                yield mutate, asked
+                for field in texts(info):
+                    text = HIDDEN_TEXT if key == row.key else ABSENT_TEXT
+                    yield mutate, {**asked, "expected": {field.name: text}}
             for item in mutation.inputs:
                 if item.relation == row.manager:
                     values = {**given, item.name: [key] if item.many else key}
                     yield mutate, {"mutation": mutation.name, "input": values}
+                    for each in shown_keys(info.name, desk)[:4] if mutation.kind != "create" else ():
+                        asked = {"mutation": mutation.name, "input": {**given, **change, "id": each}}
+                        yield mutate, {**asked, "expected": {item.name: [key] if item.many else key}}
+
+
+def shown_keys(name: str, desk: Desk) -> list[Any]:
+    """The keys of the rows that are there to be seen."""
+    binding = desk.bindings[name]
+    rows = binding.model._default_manager.order_by("pk")
+    return [jsonable(each.pk) for each in (binding.visible_to(rows, desk.actor) if binding.visible_to else rows)]
 
 
 def shown_key(name: str, desk: Desk) -> Any:
-    """The key of a row that is there to be seen."""
-    binding = desk.bindings[name]
-    rows = binding.model._default_manager.order_by("pk")
-    return jsonable((binding.visible_to(rows, desk.actor) if binding.visible_to else rows)[0].pk)
+    return shown_keys(name, desk)[0]
 
 
 def valid(item: InputInfo, desk: Desk) -> Any:
     if item.relation is not None:
-        return shown_key(item.relation, desk)
+        return [shown_key(item.relation, desk)] if item.many else shown_key(item.relation, desk)
     if item.choices:
         return item.choices[0][0]
     values = {"string": "zq new", "decimal": "1.00", "date": "2024-01-01", "datetime": "2024-01-01T00:00Z"}
@@ -147,6 +158,7 @@ def test_a_hidden_row_is_answered_like_one_that_never_was(
     desk, rows = shop
     assert set(MANAGERS) == set(rows), "every manager with one key has its turn"
     every = [item.name for info in desk.view for item in info.mutations]
+    assert "reAssign" in every
     context = context_of(desk, approved=approved, allowed_mutations=every, confirm_mutations=every)
     row = rows[name]
     pairs = zip(told(row, row.key, desk, context), told(row, row.absent, desk, context), strict=True)

@@ -154,7 +154,9 @@ def about_mutations(desk: Desk, view: ManagerView, names: list[str]) -> Iterator
                 yield mutate, {"mutation": mutation.name, "input": {item.name: 1 for item in mutation.inputs}}
                 yield mutate, {"mutation": mutation.name[:-1], "input": {}}
             else:
-                yield from ((mutate, {"mutation": mutation.name, "input": {"id": 10**9, name: 1}}) for name in names)
+                for name in names:
+                    yield mutate, {"mutation": mutation.name, "input": {"id": 10**9, name: 1}}
+                    yield mutate, {"mutation": mutation.name, "input": {"id": 1}, "expected": {name: 1}}
 
 
 def searches(desk: Desk) -> Iterator[Question]:
