@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -154,10 +155,17 @@ _FINDING: Final = re.compile(r"^\S+ \((gm_chat\.\w+)\)(.*?)(?=^\S+ \(|^System ch
 class DeployedProject:
     """The project in a folder of its own, under version control."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        files: Mapping[str, str] = MappingProxyType({}),
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """``files`` replaces some or adds more; ``environment`` is what each command gets beside this process's."""
         self._folder = folder
-        self._more: dict[str, str] = {}
-        for name, text in FILES.items():
+        self._more = dict(environment)
+        for name, text in {**FILES, **files}.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
@@ -169,8 +177,8 @@ class DeployedProject:
         text = self.run("check", *options)
         return dict(_FINDING.findall(text))
 
-    def run(self, *arguments: str) -> str:
-        """Everything that a command of ``manage.py`` prints, to both streams."""
+    def run(self, *arguments: str, program: str = "manage.py") -> str:
+        """Everything that a command of ``manage.py``, or another program, prints, to both streams."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GM_CHAT_")}
         environment = {
             **kept,
@@ -179,7 +187,7 @@ class DeployedProject:
             "PYTHONPATH": os.pathsep.join([str(self._folder), *(part for part in sys.path if part)]),
         }
         done = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
+            [sys.executable, program, *arguments],
             cwd=self._folder,
             env=environment,
             capture_output=True,
