@@ -6,6 +6,7 @@ The keys look like no vendor's, so that nothing but knowing where they stand can
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -23,7 +24,7 @@ KEYS: Final = {
     for place in ("config", "profile", "environment", "variable", "database", "cache", "redis", "layer", "invalid")
 }
 
-SETTINGS: Final = """\
+TEMPLATE: Final = """\
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent.parent
@@ -83,8 +84,7 @@ GM_CHAT = {
     "disabled_plugins": ["acme"],
 }
 """
-for _place, _key in KEYS.items():
-    SETTINGS = SETTINGS.replace("{" + _place + "}", _key)  # type: ignore[misc]  # made here once
+SETTINGS: Final = re.sub(r"\{(\w+)\}", lambda found: KEYS[found[1]], TEMPLATE)
 
 PROBE: Final = """\
 import logging, sys, traceback
