@@ -27,7 +27,7 @@ from gm_chat.settings.model import (
     canonical_path,
     plain,
 )
-from gm_chat.settings.sources import Source, UnknownName, build_settings
+from gm_chat.settings.sources import Source, UnknownName, build_settings, merge
 
 __all__ = [
     "REQUIRED_ROLES",
@@ -41,6 +41,7 @@ __all__ = [
     "RateLimitSettings",
     "build_settings",
     "canonical_path",
+    "configured_values",
     "get_chat_settings",
     "import_callable",
     "plain",
@@ -60,7 +61,15 @@ def get_chat_settings() -> ChatSettings:
     Cached until one of :data:`SETTING_NAMES` changes (``override_settings``); after a change of the environment call
     ``get_chat_settings.cache_clear()``. Raises :class:`ChatConfigurationError`.
     """
-    return build_settings([_general_manager_source(), _gm_chat_source(), read_environment()])
+    return build_settings(_sources())
+
+
+def configured_values() -> dict[str, Any]:
+    """What is configured, merged as :func:`get_chat_settings` does it, but neither validated nor with the defaults.
+
+    Evaluations lay the settings that they compare over it.
+    """
+    return merge(_sources())
 
 
 def validate_chat_settings() -> ChatSettings:
@@ -96,6 +105,10 @@ def tolerated_names() -> list[UnknownName]:
     """Names in ``GENERAL_MANAGER["CHAT"]`` that are not ours and left to the real GeneralManager beside us."""
     source = _general_manager_source()
     return source.unknown() if source.tolerant else []
+
+
+def _sources() -> list[Source]:
+    return [_general_manager_source(), _gm_chat_source(), read_environment()]
 
 
 def _general_manager_source() -> Source:

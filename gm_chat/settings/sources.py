@@ -22,7 +22,7 @@ if typing.TYPE_CHECKING:
 from gm_chat.settings.error import ChatConfigurationError, suggestion
 from gm_chat.settings.model import ChatSettings, Section
 
-__all__ = ["ENVIRONMENT", "Source", "UnknownName", "build_settings", "unknown_at"]
+__all__ = ["ENVIRONMENT", "Source", "UnknownName", "build_settings", "merge", "overlay", "unknown_at"]
 
 ENVIRONMENT: Final = "the environment"
 _SHOWN_TYPES: Final = (bool, int, float, type(None))
@@ -110,7 +110,7 @@ def build_settings(sources: Sequence[Source]) -> ChatSettings:
     ]
     if refused:
         raise ChatConfigurationError("\n".join(refused))
-    merged = _merge(sources)
+    merged = merge(sources)
     try:
         return ChatSettings.model_validate(merged)
     except ValidationError as error:
@@ -118,15 +118,16 @@ def build_settings(sources: Sequence[Source]) -> ChatSettings:
         raise ChatConfigurationError("\n".join(_explain(error, merged, sources))) from None
 
 
-def _merge(sources: Sequence[Source]) -> dict[str, Any]:
+def merge(sources: Sequence[Source]) -> dict[str, Any]:
+    """Merge ``sources``, weakest first. Nothing is validated yet."""
     merged: dict[str, Any] = {}
     for source in sources:
         values = _without_unknown(source) if source.tolerant else source.values
-        merged = _overlay(merged, values) if source.name == ENVIRONMENT else {**merged, **_own_config(values)}
+        merged = overlay(merged, values) if source.name == ENVIRONMENT else {**merged, **_own_config(values)}
     return merged
 
 
-def _overlay(weak: Mapping[str, Any], strong: Mapping[str, Any], path: Path = ()) -> dict[str, Any]:
+def overlay(weak: Mapping[str, Any], strong: Mapping[str, Any], path: Path = ()) -> dict[str, Any]:
     """Merge deeply; the chat, and a profile, that name their provider bring its configuration too."""
     result = dict(weak)
     if "provider" in strong and (not path or path[:-1] == ("provider_profiles",)):
@@ -134,7 +135,7 @@ def _overlay(weak: Mapping[str, Any], strong: Mapping[str, Any], path: Path = ()
     for key, value in strong.items():
         below = result.get(key)
         if isinstance(below, Mapping) and isinstance(value, Mapping):
-            result[key] = _overlay(below, value, (*path, key))
+            result[key] = overlay(below, value, (*path, key))
         else:
             result[key] = value
     return result
