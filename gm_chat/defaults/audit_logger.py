@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from gm_chat.persistence.threads import run_db
+from gm_chat.persistence.threads import OwnThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ __all__ = ["LoggerSink"]
 class LoggerSink:
     """Gives each sanitized event to one callable, plain or async.
 
-    A plain one runs in a database thread, so that it may write the event with the ORM.
+    A plain one runs in a thread of its own, so that it may write the event with the ORM, and block nobody but itself.
     """
 
     name = "logger"
@@ -25,13 +25,14 @@ class LoggerSink:
     def __init__(self, log: Callable[[Mapping[str, Any]], object]) -> None:
         """Take the callable; it receives one mapping per event."""
         self._log = log
+        self._thread = OwnThread()
 
     async def start(self) -> None:
         """Nothing to open."""
 
     async def emit(self, event: Mapping[str, Any]) -> None:
         """Call it, and await what it returns if that can be awaited."""
-        result = await run_db(self._log, event)
+        result = await self._thread.run(self._log, event)
         if inspect.isawaitable(result):
             await result
 

@@ -24,7 +24,7 @@ from django.db import Error, connections
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["POOL_SIZE", "inline_database", "run_db", "run_db_apart"]
+__all__ = ["POOL_SIZE", "OwnThread", "inline_database", "run_db", "run_db_apart"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,6 +43,18 @@ async def run_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs)
 async def run_db_apart(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """The same in a thread that nothing else uses: for quick work that must not wait until slow work is done."""
     return await _run(_pool_apart, functools.partial(function, *args, **kwargs))
+
+
+class OwnThread:
+    """A thread for foreign code that may use the ORM and may block for good: it takes none of the turns' threads."""
+
+    def __init__(self) -> None:
+        """Start nothing yet."""
+        self._pool = _Pool(1)
+
+    async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same in this thread, one function after another. What nobody waits for any more is left out."""
+        return await _run(self._pool, functools.partial(function, *args, **kwargs))
 
 
 async def _run(pool: _Pool, job: Callable[[], T]) -> T:

@@ -1,3 +1,4 @@
+import asyncio
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -6,6 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from gm_chat.defaults.audit_logger import LoggerSink
+from gm_chat.persistence.threads import POOL_SIZE, run_db
 
 EVENT = {"event_type": "user_message", "content": "hi"}
 
@@ -44,3 +46,17 @@ async def test_what_it_raises_is_the_trail_s_business() -> None:
 
     with pytest.raises(OSError, match="hi"):
         await LoggerSink(log).emit(EVENT)
+
+
+async def test_one_that_blocks_takes_no_thread_away_from_turns() -> None:
+    gate = threading.Event()
+    sink = LoggerSink(lambda event: gate.wait())
+    waiting = [asyncio.create_task(sink.emit(EVENT)) for _ in range(2 * POOL_SIZE)]
+    await asyncio.sleep(0.05)
+    for task in waiting:
+        task.cancel()  # as the trail does after its time
+    async with asyncio.timeout(5):
+        assert await run_db(len, "turn") == 4
+    gate.set()
+    await asyncio.wait(waiting)
+    await sink.emit(EVENT)

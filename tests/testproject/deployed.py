@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
+import time
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 __all__ = ["KEY", "MISTAKES", "DeployedProject"]
@@ -179,22 +182,49 @@ class DeployedProject:
 
     def run(self, *arguments: str, program: str = "manage.py") -> str:
         """Everything that a command of ``manage.py``, or another program, prints, to both streams."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("GM_CHAT_")}
-        environment = {
-            **kept,
-            **self._more,
-            "DJANGO_SETTINGS_MODULE": "site_project.settings",
-            "PYTHONPATH": os.pathsep.join([str(self._folder), *(part for part in sys.path if part)]),
-        }
         done = subprocess.run(
             [sys.executable, program, *arguments],
             cwd=self._folder,
-            env=environment,
+            env=self._environment(),
             capture_output=True,
             text=True,
             check=False,
         )
         return done.stdout + done.stderr
+
+    @contextmanager
+    def serve(self, application: str, log: Path) -> Iterator[str]:
+        """Serve an ASGI application of the project's by uvicorn, which writes to ``log``; gives its URL."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+        command = [sys.executable, "-m", "uvicorn", application, "--port", str(port), "--log-level", "warning"]
+        with log.open("wb") as file:
+            process = subprocess.Popen(command, cwd=self._folder, env=self._environment(), stderr=file)
+        try:
+            deadline = time.monotonic() + 30
+            while True:
+                with suppress(OSError):
+                    socket.create_connection(("127.0.0.1", port), 1).close()
+                    break
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, "uvicorn did not start"
+                time.sleep(0.05)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+            process.kill()
+            process.wait()
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("GM_CHAT_")}
+        return {
+            **kept,
+            **self._more,
+            "DJANGO_SETTINGS_MODULE": "site_project.settings",
+            "PYTHONPATH": os.pathsep.join([str(self._folder), *(part for part in sys.path if part)]),
+        }
 
     def type(self, line: str, how: tuple[str, str, str]) -> None:
         """Do what a hint says."""
