@@ -34,6 +34,8 @@ class Observed:
     """Which of the repetitions, from 1."""
     variant: str = ""
     """The name of the settings or the path of the provider, where several run side by side."""
+    tags: tuple[str, ...] = ()
+    """The case's, by which reports add up."""
     questions: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     """What was said to each message, in order."""

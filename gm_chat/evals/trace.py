@@ -95,6 +95,7 @@ def _outcome(raw: Mapping[str, Any]) -> Outcome:
     known = {each.name: raw[each.name] for each in fields(Observed)}
     cost = known["cost"]
     changed: dict[str, Any] = {
+        "tags": tuple(known["tags"]),
         "questions": tuple(known["questions"]),
         "answers": tuple(known["answers"]),
         "confirmations": tuple(known["confirmations"]),

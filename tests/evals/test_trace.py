@@ -18,6 +18,7 @@ FULL = Outcome(
         case="open-orders",
         repeat=2,
         variant="planned",
+        tags=("filter", "money"),
         questions=("How many?", "And\u2028now?"),
         answers=("Two.", "Drei \N{EURO SIGN}"),
         calls=(ToolUse(name="query", arguments={"manager": "Order"}, result={"data": [{"n": 1.5}]}),),
