@@ -105,6 +105,7 @@ class TestAuditSinks(contracts.AuditSinksContract):
 
 
 class TestRateLimitStores(contracts.RateLimitStoresContract):
+    windows = "fixed"
     plugin = module(gm_chat_rate_limit_stores=lambda: [RateLimitStoreSpec(name="s", build=MemoryRateLimitStore)])
 
 

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from gm_chat.plugin import Charge
 from gm_chat.testing.hook_contracts.base import HookContract
@@ -18,13 +19,23 @@ if TYPE_CHECKING:
 
 __all__ = ["RateLimitStoresContract"]
 
-WINDOW: Final = 3600
+WINDOW: Final = 7 * 10**8
+"""Seconds; neither a fixed window nor a slice of a sliding one ends while a test runs."""
+
+SECOND: Final = 1
+PLACES: Final = 3
 
 
 class RateLimitStoresContract(HookContract):
-    """``gm_chat_rate_limit_stores``. The clock is the store's own, so that windows' ends are for its author to test."""
+    """``gm_chat_rate_limit_stores``. The clock is the store's own, so that windows' ends are for its author to test.
+
+    One guarantee depends on the kind of window, ``windows``: ``"sliding"`` never grants more than a budget in any
+    window's time, ``"fixed"`` never more than two, at the end of a window and at the beginning of the next. What
+    is taken last may come on top of either. All others are the same for both.
+    """
 
     hooks = ("gm_chat_rate_limit_stores",)
+    windows: ClassVar[Literal["fixed", "sliding"]] = "sliding"
 
     def run(self, test: Callable[[RateLimitStore], Awaitable[None]]) -> None:
         """Give each of the stores to the test, which finds nothing counted under a key of its own."""
@@ -123,6 +134,38 @@ class RateLimitStoresContract(HookContract):
 
         self.run(race)
 
+    def test_after_the_wait_there_is_something_left(self) -> None:
+        """Whoever waits as long as they were told to is granted again."""
+
+        async def wait(store: RateLimitStore) -> None:
+            key = new_key()
+            tally = await take(store, Charge(key, 1, 1), seconds=SECOND)
+            while tally.granted:  # a window may have ended in between
+                tally = await take(store, Charge(key, 1, 1), seconds=SECOND)
+            assert 0 < tally.standings[0].wait_seconds <= 2 * SECOND
+            await asyncio.sleep(tally.standings[0].wait_seconds + 0.01)
+            assert (await take(store, Charge(key, 1, 1), seconds=SECOND)).granted
+
+        self.run(wait)
+
+    def test_a_window_s_time_grants_no_more_than_its_kind_allows(self) -> None:
+        """Asked without a pause over more than two windows: by when it was asked and answered, not by any clock."""
+        most = PLACES if self.windows == "sliding" else 2 * PLACES
+
+        async def hammer(store: RateLimitStore) -> None:
+            key, granted = new_key(), list[tuple[float, float]]()
+            until = time.monotonic() + 2.2 * SECOND
+            while (asked := time.monotonic()) < until:
+                if (await take(store, Charge(key, 1, PLACES), seconds=SECOND)).granted:
+                    granted.append((asked, time.monotonic()))
+                await asyncio.sleep(0.01)
+            assert len(granted) > PLACES
+            for first in range(len(granted) - most):
+                # Were these all in one window's time, whenever between question and answer each was granted?
+                assert granted[first + most][1] - granted[first][0] >= SECOND, granted
+
+        self.run(hammer)
+
 
 async def _awaited(test: Awaitable[None]) -> None:
     await test
@@ -133,9 +176,9 @@ def new_key() -> str:
     return f"contract:{uuid.uuid4().hex}:requests"
 
 
-def take(store: RateLimitStore, *charges: Charge) -> Awaitable[Tally]:
-    """Take in windows of an hour."""
-    return store.take(charges, window_seconds=WINDOW)
+def take(store: RateLimitStore, *charges: Charge, seconds: int = WINDOW) -> Awaitable[Tally]:
+    """Take, in windows that do not end meanwhile unless others are asked for."""
+    return store.take(charges, window_seconds=seconds)
 
 
 def used(tally: Tally) -> list[int]:
