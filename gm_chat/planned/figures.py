@@ -112,6 +112,7 @@ _FIGURE: Final = re.compile(
         (?:\s+(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d))?(?:,?\s+(?P<year>\d{{4}})\b)?)
     | (?P<time>(?<![\d:.])\d{{1,2}}:\d{{2}}(?::\d{{2}}(?:\.\d+)?)?(?:Z|[+-]\d{{2}}:\d{{2}})?(?![\d:]))
     | (?P<word>(?<!\w)(?:{"|".join(_NUMBER_WORDS)})(?!\w))
+    | (?P<unit>(?<=\d\s)(?-i:(?:[a-zA-Z]{{1,4}}/)?(?:[kcdmµ]?m|ft|in|yd)[23])(?!\w))
     | (?P<code>(?<![\w])(?=[\w/.+@-]*[^\W\d_])(?=[\w/.+@-]*\d)\w(?:[\w/.+@-]*\w)?)
     | (?P<number>{_NUMBER})
     | (?P<glyph>[{_GLYPHS}])
@@ -162,6 +163,8 @@ def figures(text: str) -> Iterator[Figure]:
                 yield Figure(found.group(), found.start(), numbers=frozenset({number}))
             case "code":
                 yield _code(found, text)
+            case "unit":
+                continue  # the number before it is the figure
             case "number":
                 yield _number(found.group(), found.start(), found.end(), text)
             case _:
