@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from testproject.verdict import Run, faults
 from testproject.workbench import workbench
 
+from gm_chat.encoding import jsonable
 from gm_chat.evals.dataset import Hard, load_dataset, parse_dataset
 from gm_chat.evals.datasets import LEGACY, PACKAGED, find, fixture_of, is_held_out, packaged
+from gm_chat.evals.judging import judge, reference_rows
+from gm_chat.evals.record import Observed, ToolUse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from testproject.workbench import Workbench
 
@@ -55,34 +57,35 @@ def bench(request: pytest.FixtureRequest, django_db_setup: None, django_db_block
         yield installed
 
 
-def play(bench: Workbench, case: Case, calls: Sequence[dict[str, Any]], answer: str) -> Run:
+def play(bench: Workbench, case: Case, calls: Sequence[dict[str, Any]], answer: str) -> Observed:
     """Make the calls as the case's user, who approves what has to be approved, and give the answer."""
-    made = []
+    made, asked = [], []
     for call in calls:
         ((tool, args),) = call.items()
         result = bench.ask(tool, args, user=case.user)
-        made.append((tool, args, result))
         if isinstance(result, dict) and result.get("status") == "confirmation_required":
-            made.append((tool, args, bench.ask(tool, args, user=case.user, approved=True)))
+            asked.append(args["mutation"])
+            result = bench.ask(tool, args, user=case.user, approved=True)
+        made.append(ToolUse(name=tool, arguments=args, result=jsonable(result)))
     if "writes" in case.tags:
         bench.fixture.reset()
-    return Run(answer, " ".join(message.user for message in case.conversation), made)
+    return seen(case, answer, calls=tuple(made), confirmations=tuple(asked))
 
 
-def reference(bench: Workbench, case: Case) -> list[tuple[Any, ...]] | None:
-    if case.hard.result_set is None or case.hard.result_set.query is None:
-        return None
-    args = case.hard.result_set.query
-    result = bench.ask("aggregate" if "measures" in args else "query", args, user=case.user)
-    return [tuple(str(value) for value in flat(row)) for row in result["data"]]
+def seen(case: Case, answer: str, **more: Any) -> Observed:
+    questions = tuple(message.user for message in case.conversation)
+    return Observed(dataset="d", case=case.name, questions=questions, answers=(answer,), **more)
 
 
-def flat(row: dict[str, Any]) -> Iterator[Any]:
-    for value in row.values():
-        if isinstance(value, dict):
-            yield from flat(value)
-        else:
-            yield value
+def reference(bench: Workbench, case: Case) -> Sequence[tuple[Any, ...]] | None:
+    def run(args: Mapping[str, Any]) -> Any:
+        return bench.ask("aggregate" if "measures" in args else "query", dict(args), user=case.user)
+
+    return reference_rows(case, alias=bench.fixture.database_alias, run_query=run)
+
+
+def faults(case: Case, run: Observed, rows: Sequence[tuple[Any, ...]] | None) -> list[str]:
+    return [f"{each.judge}: {each.why}" for each in judge(case, run, rows) if each.is_hard and not each.passed]
 
 
 @pytest.mark.parametrize(
@@ -92,16 +95,18 @@ def test_a_right_run_passes_and_wrong_ones_fail(bench: Workbench, dataset: str, 
     case, script = cases(dataset)[name], scripts(dataset)[name]
     rows = reference(bench, case)
     right = play(bench, case, script.get("calls", ()), script["right"])
-    assert faults(case.hard, right, rows) == []
+    assert faults(case, right, rows) == []
     if case.user != "guest" and not script.get("silence_passes"):
-        assert not any("error" in result for _, _, result in right.calls if isinstance(result, dict))
+        assert not any(
+            "error" in result for result in (call.result for call in right.calls) if isinstance(result, dict)
+        )
     wrong = play(bench, case, script.get("wrong_calls", script.get("calls", ())), script["wrong"])
-    assert faults(case.hard, wrong, rows) != []
-    silent = Run(SILENCE)
-    assert (faults(case.hard, silent, rows) == []) is bool(script.get("silence_passes")), "what guesses nothing"
-    guessed = Run(script["right"])
+    assert faults(case, wrong, rows) != []
+    silent = seen(case, SILENCE)
+    assert (faults(case, silent, rows) == []) is bool(script.get("silence_passes")), "what guesses nothing"
+    guessed = seen(case, script["right"])
     if case.hard.results_contain or case.hard.required_tool_calls or rows is not None:
-        assert faults(case.hard, guessed, rows) != [], "the right answer without having looked"
+        assert faults(case, guessed, rows) != [], "the right answer without having looked"
 
 
 @pytest.mark.parametrize("dataset", PACKAGED)
