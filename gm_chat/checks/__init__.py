@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.apps import apps
 from django.core import checks
 
-from gm_chat.checks.access import access_findings
+from gm_chat.checks.access import access_findings, taint_findings
 from gm_chat.checks.audit import audit_findings
 from gm_chat.checks.catalogs import catalog_findings
 from gm_chat.checks.limits import limit_deployment_findings, limit_findings
@@ -84,6 +84,7 @@ def check_deployment() -> list[checks.CheckMessage]:
         *deployment_findings(settings),
         *limit_deployment_findings(settings),
         *access_findings(settings, host),
+        *taint_findings(settings),
     ]
 
 

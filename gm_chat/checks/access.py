@@ -1,4 +1,4 @@
-"""Findings about who may use the chat: every message costs the project money."""
+"""Findings about who may use the chat, and who may change data through it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gm_chat.host import PluginHost
     from gm_chat.settings import ChatSettings
 
-__all__ = ["access_findings"]
+__all__ = ["access_findings", "taint_findings"]
 
 
 def access_findings(settings: ChatSettings, host: PluginHost | Failed) -> Iterator[checks.CheckMessage]:
@@ -28,4 +28,15 @@ def access_findings(settings: ChatSettings, host: PluginHost | Failed) -> Iterat
             hint='GM_CHAT["permission"] = lambda user, scope: user.is_authenticated, or, where everybody is welcome: '
             'GM_CHAT["permission"] = lambda user, scope: True',
             id="gm_chat.W023",
+        )
+
+
+def taint_findings(settings: ChatSettings) -> Iterator[checks.CheckMessage]:
+    """What is amiss with changes that nobody approves: a record that the model reads may ask for them."""
+    unasked = [name for name in settings.allowed_mutations if name not in settings.confirm_mutations]
+    if unasked and not settings.taint_mutations:
+        yield checks.Warning(
+            f"Any record that the model reads may talk it into {unasked[0]}, which runs without anybody's approval.",
+            hint='GM_CHAT["taint_mutations"] = True',
+            id="gm_chat.W024",
         )

@@ -91,6 +91,7 @@ def chat_settings(choice: Choice) -> dict[str, Any]:
             *("updatePart", "updateStockLevel", "transferStock", "createBomLine", "deleteBomLine", "updateOrder"),
         ],
         "confirm_mutations": ["updatePart", "transferStock", "deleteBomLine", "updateOrder"],
+        "taint_mutations": True,  # the others run unasked only as long as the model has read no records
         "system_prompt": PROMPT,
         "max_results": 25 if choice.has_model else 200,  # a small model on a processor reads 40 tokens a second
         "recover_missing_tool_calls": choice.has_model,  # small models write a call as text now and then

@@ -13,11 +13,12 @@ a call without identity, are told in words by the assistant, under a label.
 from __future__ import annotations
 
 import itertools
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from gm_chat.engine.messages import Call, CallIds, assistant_message, model_json, tool_message
+from gm_chat.engine.messages import Call, CallIds, assistant_message, marked, model_json, tool_message
 from gm_chat.providers.base import Message
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ INTERRUPTED: Final[Mapping[str, Any]] = {
     }
 }
 """The answer to a stored call that has none."""
+
+_NO_ID: Final = secrets.token_hex(8)
+"""What results are marked by that were stored without the id of their call."""
 
 
 def window(rows: Sequence[StoredMessage], max_messages: int) -> Sequence[StoredMessage]:
@@ -101,7 +105,7 @@ def _exchange(row: StoredMessage, answers: Sequence[StoredMessage], provider: st
         yield assistant_message(text, claimed, provider=row.provider, metadata=private)
     for id, call in claimed:
         stored = results.get(call.id)
-        yield tool_message(id, call.name, INTERRUPTED if stored is None else stored.tool_result)
+        yield tool_message(id, call.name, INTERRUPTED if stored is None else stored.tool_result, key=call.id)
     for words in lost:
         yield _told(words)
 
@@ -122,7 +126,7 @@ def _read_call(record: Mapping[str, Any], private: Mapping[str, Any]) -> Call | 
 
 def _describe_result(row: StoredMessage) -> str:
     result = row.content if row.tool_result is None and row.content.strip() else model_json(row.tool_result)
-    return f"[Earlier result of {row.tool_name or 'a tool'}] {result}"
+    return f"[Earlier result of {row.tool_name or 'a tool'}] {marked(result, row.tool_call_id or _NO_ID)}"
 
 
 def _told(words: str) -> Message:

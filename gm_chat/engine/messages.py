@@ -8,6 +8,7 @@ metadata such as thought signatures) lies in the row's ``metadata``::
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from gm_chat.providers.base import Message, ToolCallEvent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Call", "CallIds", "assistant_message", "assistant_row", "model_json", "tool_message", "tool_row"]
+__all__ = ["Call", "CallIds", "assistant_message", "assistant_row", "marked", "model_json", "tool_message", "tool_row"]
 
 
 _MODEL: Final = json.JSONEncoder(check_circular=False, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -79,9 +80,22 @@ def assistant_message(
     return Message("assistant", text, tool_calls=events, provider=provider, metadata=metadata or {})
 
 
-def tool_message(id: str, name: str, result: Any) -> Message:
-    """The answer to the call that the provider knows as ``id``; its text is JSON with sorted keys, never empty."""
-    return Message("tool", model_json(result), tool_call_id=id, tool_name=name, tool_result=result)
+def tool_message(id: str, name: str, result: Any, *, key: str) -> Message:
+    """The answer to the call that the provider knows as ``id``: JSON with sorted keys, :func:`marked` by ``key``.
+
+    ``key`` is the call's id that we minted; a provider's own may repeat.
+    """
+    return Message("tool", marked(model_json(result), key), tool_call_id=id, tool_name=name, tool_result=result)
+
+
+def marked(text: str, key: str) -> str:
+    """Enclose text that may come from records in tags of their own, ``<data-1f0c9a3b>``: data, never instructions.
+
+    No record can close them, since their name comes from ``key``, a random id of ours that is younger than what a
+    record says. The same key gives the same name, so that providers find the history in their caches. (Faults D6.)
+    """
+    name = f"data-{hashlib.blake2s(key.encode(errors='replace'), digest_size=4).hexdigest()}"
+    return f"<{name}>{text}</{name}>"
 
 
 def model_json(value: Any) -> str:

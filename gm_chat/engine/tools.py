@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +28,7 @@ from gm_chat.plugin.decisions import Action
 from gm_chat.plugin.errors import ToolError
 
 if TYPE_CHECKING:
-    from gm_chat.engine.ports import TurnServices
+    from gm_chat.engine.ports import StoredMessage, TurnServices
     from gm_chat.plugin.specs import ToolSpec
     from gm_chat.providers.base import ToolCallEvent, ToolDefinition
 
@@ -70,6 +70,19 @@ class Toolbox:
         """What the tools read and write through."""
         self._read: dict[str, Any] = {}
         self._fresh: list[Answer] = []
+        self._has_read = False
+
+    def recall(self, rows: Iterable[StoredMessage]) -> None:
+        """Know what the model reads of earlier rounds and turns: their results may hold text of records."""
+        self._note_read(row.tool_name or "" for row in rows if row.role == "tool")
+
+    def note_records(self) -> None:
+        """Know that text of records is before the model."""
+        self._has_read = True
+
+    def _note_read(self, names: Iterable[str]) -> None:
+        specs = map(self._specs.get, names)  # what a tool wrote that is gone by now may be anything
+        self._has_read = self._has_read or any(spec is None or spec.reads_records for spec in specs)
 
     @property
     def definitions(self) -> list[ToolDefinition]:
@@ -100,6 +113,7 @@ class Toolbox:
         """Answer every call, in order. Equal reads of a batch run once. Only cancellation is raised."""
         keys = list(map(_key, calls))
         answers = await self._run_batch(calls, keys)
+        self._note_read(call.name for call in calls if call.name in self._specs)
         return [self._remember(key, answer) for key, answer in zip(keys, answers, strict=True)]
 
     async def _run_batch(self, calls: Sequence[Call], keys: Sequence[str]) -> list[Answer]:
@@ -164,9 +178,15 @@ class Toolbox:
                 "unknown_tool", f"tool {call.name!r} does not exist; available: {', '.join(names)}", allowed=names
             )
         await require(Action("tool", call.name), self._services, self._context, call.args)
+        settings = self._services.settings
         if spec.kind == "write" and call.name != MUTATE:
             await require(Action("mutation", call.name), self._services, self._context, call.args)
-        settings = self._services.settings
+            if self._has_read and settings.taint_mutations:
+                raise ToolError(
+                    "confirmation_required",
+                    f"not executed: records were read before, after which a change needs the user's approval, and "
+                    f"{call.name!r} cannot ask for it; the user may ask for it in a new conversation",
+                )
         seconds = settings.query_timeout_seconds
         context = ToolContext(
             turn=self._context,
@@ -176,6 +196,7 @@ class Toolbox:
             deadline=None if seconds is None else time.monotonic() + seconds,
             approved=approved,
             shown=shown,
+            has_read=self._has_read,
         )
         # The tool gets a copy: events and history must show what the model asked, whatever the tool does to it.
         return jsonable(await spec.run(jsonable(call.args), context))

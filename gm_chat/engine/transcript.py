@@ -76,7 +76,7 @@ class Transcript:
     def answer(self, results: Iterable[tuple[Call, Any]]) -> None:
         """Add the results of calls of the round that has just ended."""
         for call, result in results:
-            self._messages.append(tool_message(self._shown_as[call.id], call.name, result))
+            self._messages.append(tool_message(self._shown_as[call.id], call.name, result, key=call.id))
             self._rows.append(tool_row(call, result))
 
     def instruct(self, text: str) -> None:

@@ -213,7 +213,7 @@ class Turn:
         tools = await self._toolbox()
         now = datetime.now(tz=UTC).astimezone()
         project, sections = services.settings.system_prompt, await services.prompt_sections(context)
-        data = data_outline(await tools.managers.view(context.actor), context.text) if tools.definitions else ""
+        data = await self._outline(tools)
         prompt = system_prompt(
             project=project, sections=sections, now=now, with_tools=bool(tools.definitions), data=data
         )
@@ -237,7 +237,19 @@ class Turn:
         if self._due is not None:
             summary = await extend_summary(state, self._due, summary)
         state.transcript.recall(recalled(summary))
+        tools.recall(self._history)
+        if summary:  # a model wrote it from what records say, too
+            tools.note_records()
         return state
+
+    async def _outline(self, tools: Toolbox) -> str:
+        """What the model is told of the data."""
+        if not tools.definitions:
+            return ""
+        view = await tools.managers.view(self.context.actor)
+        if self._services.settings.taint_mutations and any(info.from_data for info in view):
+            tools.note_records()  # its words are before the model from now on
+        return data_outline(view, self.context.text)
 
     async def _close(self, ended_by: BaseException | None) -> None:
         """Leave the turn in the store, tell the observer, and set :attr:`last`."""

@@ -135,7 +135,8 @@ class ManagerInfo:
 
     ``aliases`` are what people call it, ``domain`` is the business that it belongs to, ``use_when`` says in a sentence
     which questions it answers, and ``distinguish_from`` names the managers that it is easily mistaken for. A source may
-    say so, and a catalog adds to it.
+    say so, and a catalog adds to it. ``from_data``: names or descriptions in it are no words of the project's
+    developers but come from records, which anybody may have written; see ``taint_mutations``.
     """
 
     name: str
@@ -149,6 +150,7 @@ class ManagerInfo:
     domain: str = ""
     use_when: str = ""
     distinguish_from: tuple[str, ...] = ()
+    from_data: bool = False
 
 
 @dataclass(frozen=True, slots=True)

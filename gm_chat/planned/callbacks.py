@@ -165,7 +165,7 @@ class _Tools:
             result = error.as_result()
         ours = replace(call, provider_id=None, metadata=None)
         await self.keep(assistant_message("", [(call.id, ours)]))
-        await self.keep(tool_message(call.id, call.name, result))
+        await self.keep(tool_message(call.id, call.name, result, key=call.id))
         user = self._scope.get("user")
         await callbacks.hand(callbacks.emit_tool_called, user=user, tool_name=call.name, args=call.args, result=result)
         return ToolRun(result, is_error=isinstance(result, Mapping) and "error" in result)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gm_chat.encoding import to_json
 from gm_chat.engine.failures import TurnStopped
-from gm_chat.engine.messages import CallIds, assistant_message, tool_message
+from gm_chat.engine.messages import CallIds, assistant_message, marked, tool_message
 from gm_chat.planned.actions import Block, Calculate, Complete, SpawnChildren, read_action
 from gm_chat.planned.budget import RoundBudgetExhausted
 from gm_chat.planned.calculations import CalculationError
@@ -293,7 +293,8 @@ class _Worker:
             records = self.board.findings(child).linked() if self.board.statuses[child.task_id] == "resolved" else ()
             self.findings.foreign.update({record.evidence_id: record for record in records})
             found.append({"task_id": child.task_id, "results": [described(record) for record in records]})
-        self.messages.append(Message("user", to_json({"children": found})))
+        key = f"{self.board.ports.plan_id}:{self.task.task_id}:{len(self.messages)}"
+        self.messages.append(Message("user", marked(to_json({"children": found}), key)))
         return _Fruit() if any(item["results"] for item in found) else _NoFruit(may_settle=False)
 
     async def _work_child(self, child: PlannedTask) -> None:
@@ -316,7 +317,7 @@ class _Worker:
         id = self.ids.claim(call)
         self.messages.append(assistant_message("", [(id, call)], provider=result.provider, metadata=result.metadata))
         found = await self.lookups.answer(call)
-        self.messages.append(tool_message(id, call.name, found.shown))
+        self.messages.append(tool_message(id, call.name, found.shown, key=call.id))
         return _Fruit() if found.is_new else _NoFruit(found.is_repeated)
 
 

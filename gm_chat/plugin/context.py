@@ -62,7 +62,8 @@ class ToolContext:
 
     ``managers`` reads and writes under the actor's permissions. ``settings`` is the chat's settings mapping.
     ``deadline`` is a ``time.monotonic()`` value, ``None`` for no limit. ``approved`` is true when the client has
-    confirmed exactly these arguments; ``shown`` is then the preview that they saw, if there was one.
+    confirmed exactly these arguments; ``shown`` is then the preview that they saw, if there was one. ``has_read``:
+    the model has text from records before it, which may have told it what to do; see ``taint_mutations``.
     """
 
     turn: TurnContext
@@ -72,6 +73,7 @@ class ToolContext:
     deadline: float | None = None
     approved: bool = False
     shown: Mapping[str, Any] | None = field(default=None, repr=False)
+    has_read: bool = False
 
     @property
     def actor(self) -> Actor:

@@ -50,12 +50,14 @@ class ToolSpec:
     ``run(args, context)`` gets arguments that satisfy the definition's ``input_schema`` as far as types go, and
     returns a JSON value. It raises :class:`~gm_chat.plugin.ToolError` for what the model can mend. ``kind="write"``
     makes the host ask the permission checks, count the call as a mutation and keep it out of planned executors; it
-    also marks the definition as one that ``writes``.
+    also marks the definition as one that ``writes``. ``reads_records=False`` says that no result holds text of
+    records, errors included: such a call leaves ``taint_mutations`` as it was.
     """
 
     definition: ToolDefinition
     run: ToolRun
     kind: Literal["read", "write"] = "read"
+    reads_records: bool = True
 
     def __post_init__(self) -> None:
         if not TOOL_NAME.fullmatch(self.definition.name):
@@ -65,6 +67,7 @@ class ToolSpec:
             )
         _check(self, "run", "an async function of (args, context)", holds=callable(self.run))
         _check(self, "kind", "'read' or 'write'", holds=self.kind in ("read", "write"))
+        _check(self, "reads_records", "true or false", holds=isinstance(self.reads_records, bool))
         if self.kind == "write" and not self.definition.writes:
             object.__setattr__(self, "definition", replace(self.definition, writes=True))
 

@@ -169,7 +169,8 @@ class Message:
     * ``system`` and ``user``: ``content``.
     * ``assistant``: ``content`` (may be empty) and the ``tool_calls`` that it requested.
     * ``tool``: the answer to one call: ``tool_call_id``, ``tool_name``, ``tool_result`` (any JSON value) and
-      ``content`` (that value as JSON text).
+      ``content`` (that value as JSON text, between tags such as ``<data-1f0c9a3b>`` that mark it as data for the
+      model: send this text, not the value).
 
     ``provider`` names the provider that produced an assistant message, and ``metadata`` is what it wants back.
     """

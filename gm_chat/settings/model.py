@@ -301,6 +301,7 @@ class ChatSettings(Section):
     allowed_origins: Names | None = None
     allowed_mutations: Names = ()
     confirm_mutations: Names = ()
+    taint_mutations: bool = False
     confirm_timeout_seconds: Seconds = 30
     claim_lease_seconds: Seconds = 60
     max_results: PositiveInt = 200

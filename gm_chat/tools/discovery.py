@@ -176,6 +176,6 @@ def _why(start: str, path: Path, view: ManagerView) -> str:
     return f"each {start} has {', each with '.join(steps)}{''.join(hubs)}"
 
 
-search_managers: Final = ToolSpec(definition=_SEARCH, run=_search)
-get_manager_schema: Final = ToolSpec(definition=_SCHEMA, run=_schema)
-find_path: Final = ToolSpec(definition=_PATH, run=_path)
+search_managers: Final = ToolSpec(definition=_SEARCH, run=_search, reads_records=False)
+get_manager_schema: Final = ToolSpec(definition=_SCHEMA, run=_schema, reads_records=False)
+find_path: Final = ToolSpec(definition=_PATH, run=_path, reads_records=False)

@@ -53,13 +53,19 @@ async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
     if view.mutation(name) is None:  # that the list holds it would tell that it exists
         raise _not_allowed(name, allowed, view)
     call = build_call(name, values, view, expected)
-    if name in context.settings["confirm_mutations"] and not context.approved:
+    if not context.approved and _is_asked_about(name, context):
         preview = await context.managers.preview(call, context.actor, deadline=context.deadline)
         asked = {"status": "confirmation_required", "mutation": name, "input": dict(values)}
         return asked if preview is None else {**asked, "preview": preview}
     call = replace(call, shown=context.shown)
     data = await context.managers.mutate(call, context.actor, deadline=context.deadline)
     return {"status": "executed", "data": jsonable(data)}
+
+
+def _is_asked_about(name: str, context: ToolContext) -> bool:
+    """Whether a person must approve the mutation; after records were read, it may be one of them that wants it."""
+    tainted = context.has_read and context.settings.get("taint_mutations", False)
+    return tainted or name in context.settings["confirm_mutations"]
 
 
 def _form(name: Any, values: Any) -> tuple[str, Mapping[str, Any]]:

@@ -41,3 +41,16 @@ def test_a_plugin_that_checks_is_enough(run: Any, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(checks, "get_runtime", Runtime)
     assert run.deployed(OPEN) == {}
+
+
+def test_a_change_that_nobody_approves_may_be_a_record_s_wish(run: Any) -> None:
+    finding = run.deployed({**OPEN, "allowed_mutations": ["createPart"]})["W024"]
+    assert "talk it into createPart" in finding.msg
+    settings = {"GM_CHAT": {**OPEN, "allowed_mutations": ["createPart"]}}
+    exec(finding.hint, settings)  # noqa: S102 - as whoever follows the hint
+    assert "W024" not in run.deployed(settings["GM_CHAT"])
+
+
+def test_where_all_are_approved_nothing_is_amiss(run: Any) -> None:
+    lists = {"allowed_mutations": ["createPart"], "confirm_mutations": ["createPart"]}
+    assert "W024" not in run.deployed({**OPEN, **lists})

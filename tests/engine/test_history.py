@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from gm_chat.engine.history import INTERRUPTED, to_messages, window
 from gm_chat.engine.messages import Call, CallIds, assistant_row, model_json, tool_row
 from gm_chat.engine.ports import StoredMessage
 from gm_chat.providers.base import MISSING, Message
+
+MARK = re.compile(r"</?data-[0-9a-f]{8}>")
 
 
 def user(text: str = "Parts?") -> StoredMessage:
@@ -29,7 +32,9 @@ def result(id: str | None, value: Any, name: str | None = "query") -> StoredMess
 
 
 def shown(rows: list[StoredMessage], provider: str = "acme") -> list[tuple[str, str]]:
-    return [(message.role, message.content) for message in to_messages(rows, provider=provider)]
+    """Who says what, without the marks of results."""
+    told = ((message.role, message.content) for message in to_messages(rows, provider=provider))
+    return [(role, MARK.sub("", content)) for role, content in told]
 
 
 def check_well_formed(messages: list[Message]) -> None:

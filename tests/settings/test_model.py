@@ -50,6 +50,7 @@ def test_the_defaults_are_the_specification_s() -> None:
         "allowed_origins": None,
         "allowed_mutations": [],
         "confirm_mutations": [],
+        "taint_mutations": False,
         "confirm_timeout_seconds": 30,
         "claim_lease_seconds": 60,
         "max_results": 200,

@@ -22,6 +22,7 @@ __all__ = ["build_request", "wire_name"]
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.:-]")
 _MAX_NAME: Final = 64
 _MAX_EXACT: Final = 2**53
+_MARKED: Final = re.compile(r"<(data-[0-9a-f]+)>(.*)</\1>", re.DOTALL)
 
 
 def wire_name(name: str) -> str:
@@ -145,7 +146,13 @@ def _result(content: str) -> dict[str, Any]:
     """Return a tool's result as the object that Gemini wants.
 
     The keys ``output`` and ``error`` have a meaning there: a result with one of them among others is an ``output``.
+    What is marked as data, ``<data-1f0c9a3b>{...}</data-1f0c9a3b>``, is so by a key of that name: as text in an object
+    every quotation mark of it would be escaped.
     """
+    if marked := _MARKED.fullmatch(content):
+        result = _result(marked[2])
+        error = result.keys() == {"error"}
+        return {"error": {marked[1]: result["error"]}} if error else {marked[1]: result}
     try:
         value = _exact(strict_json(content))
     except ValueError:
