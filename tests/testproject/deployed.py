@@ -1,4 +1,4 @@
-"""A project on the way to production with mistakes in it, each of which ``manage.py check --deploy`` names.
+"""A project on the way to production with ten mistakes in it, each of which ``manage.py check --deploy`` names.
 
 The project is written to a folder and checked by ``manage.py`` in a process of its own, as an operator does it.
 """
@@ -16,10 +16,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["KEY", "MISTAKES", "DeployedProject"]
+__all__ = ["KEY", "MISTAKES", "DeployedProject", "free_port"]
 
 KEY: Final = "sk-0123456789abcdefghij"
 
@@ -138,6 +138,7 @@ MISTAKES: Final[Mapping[str, tuple[str, str, tuple[str, str, str]]]] = {
         "GM_CHAT_PROVIDER_CONFIG__API_KEY",
         ("environment", "site_project/settings.py", f'"api_key": "{KEY}"'),
     ),
+    "changes after reading, unasked": ("gm_chat.W024", 'GM_CHAT["taint_mutations"] = True', ("settings", "", "")),
     "no permission for visitors": (
         "gm_chat.W023",
         'GM_CHAT["permission"] = lambda user, scope: user.is_authenticated',
@@ -153,6 +154,13 @@ MISTAKES: Final[Mapping[str, tuple[str, str, tuple[str, str, str]]]] = {
 """By mistake: the finding's id, the line that its hint says to type, and how a person would do what it says."""
 
 _FINDING: Final = re.compile(r"^\S+ \((gm_chat\.\w+)\)(.*?)(?=^\S+ \(|^System check|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def free_port() -> int:
+    """A port that nobody listens at now."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
 
 
 class DeployedProject:
@@ -195,9 +203,14 @@ class DeployedProject:
     @contextmanager
     def serve(self, application: str, log: Path) -> Iterator[str]:
         """Serve an ASGI application of the project's by uvicorn, which writes to ``log``; gives its URL."""
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port = listener.getsockname()[1]
+        port = free_port()
         command = [sys.executable, "-m", "uvicorn", application, "--port", str(port), "--log-level", "warning"]
+        with self.running(command, port, log):
+            yield f"http://127.0.0.1:{port}"
+
+    @contextmanager
+    def running(self, command: Sequence[str], port: int, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+        """Run a server in the project's folder while the block lasts, which begins when it listens at the port."""
         with log.open("wb") as file:
             process = subprocess.Popen(command, cwd=self._folder, env=self._environment(), stderr=file)
         try:
@@ -207,9 +220,9 @@ class DeployedProject:
                     socket.create_connection(("127.0.0.1", port), 1).close()
                     break
                 assert process.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, "uvicorn did not start"
+                assert time.monotonic() < deadline, f"{command} did not start"
                 time.sleep(0.05)
-            yield f"http://127.0.0.1:{port}"
+            yield process
         finally:
             process.terminate()
             with suppress(subprocess.TimeoutExpired):
