@@ -1,8 +1,8 @@
 """Under which settings the cases are run: what is configured, and what the command line lays over it.
 
-Weakest first: what is configured, environment variables included; what the fixture's cases count on; a variant's
-file; the provider and the model of the command line. Each is merged deeply into what stands below, and whoever names
-another provider starts with an empty ``provider_config``, so that no key of one vendor reaches another.
+Weakest first: what is configured, environment variables included; what the fixture's cases count on; the provider of
+the command line; a variant's file; the model of the command line. Each is merged deeply into what stands below, and
+whoever names another provider starts with an empty ``provider_config``: no key of one vendor reaches another.
 """
 
 from __future__ import annotations
@@ -63,28 +63,27 @@ def variants_of(options: Options, fixture: Fixture | None) -> list[Variant]:
         if "provider" in changes and providers != (None,):
             raise UsageError(f"--variant {name} names a provider itself: leave --provider and --compare out")
     return [
-        _variant(_name(name, provider if options.compare else None), [below, changes], provider, options)
+        _variant(_name(name, provider if options.compare else None), below, changes, provider, options)
         for name, changes in files
         for provider in providers
     ]
 
 
-def _variant(name: str, layers: list[Mapping[str, Any]], provider: str | None, options: Options) -> Variant:
-    configured = configured_values()
-    values = configured
-    for layer in layers:
-        values = overlay(values, layer)
+def _variant(
+    name: str, below: Mapping[str, Any], changes: Mapping[str, Any], provider: str | None, options: Options
+) -> Variant:
+    values = overlay(configured_values(), below)
+    layers: list[Mapping[str, Any]] = [changes]
     default = ChatSettings.model_fields["provider"].default
     if provider is not None and canonical_path(provider) != canonical_path(values.get("provider", default)):
-        layers = [*layers, {"provider": provider}]
+        layers = [{"provider": provider}, *layers]
     if options.model is not None:
-        layers = [*layers, {"provider_config": {"model": options.model}}]
+        layers.append({"provider_config": {"model": options.model}})
     if options.fixture is None and not options.allow_writes:
-        layers = [*layers, _NO_WRITES]
-    values = configured
+        layers.append(_NO_WRITES)
     for layer in layers:
         values = overlay(values, layer)
-    return Variant(name, values, hashlib.sha256(canonical_json(layers).encode()).hexdigest())
+    return Variant(name, values, hashlib.sha256(canonical_json([below, *layers]).encode()).hexdigest())
 
 
 def _of_fixture(fixture: Fixture) -> dict[str, Any]:

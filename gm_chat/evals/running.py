@@ -91,6 +91,8 @@ class Bench:
         which: dict[str, Any] = {"dataset": job.dataset, "case": job.case.name, "repeat": job.repeat}
         which["variant"] = self.variant
         ids = seeded_ids(self.seed, *which.values())
+        which["tags"] = job.case.tags
+        which["tags"] = job.case.tags
         runtime, store = case_runtime(self.runtime, ids, before_write, may_write=self.may_write)
         try:
             reference = await self._reference(job, runtime)
