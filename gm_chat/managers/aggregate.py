@@ -35,6 +35,7 @@ from gm_chat.managers.cost import check_aggregate
 from gm_chat.managers.filters import parse_filters
 from gm_chat.managers.formula import parse_formula
 from gm_chat.managers.meaning import NUMBERS, FormulaReader, Results
+from gm_chat.managers.meant import proposals
 from gm_chat.managers.measures import (
     AcrossGroups,
     Aggregated,
@@ -71,29 +72,32 @@ def build_aggregate(
 
     Every mistake is a :class:`~gm_chat.plugin.ToolError` naming the culprit and what is allowed, nearest first.
     """
-    for key in args:
-        if key not in ARGUMENTS:
-            raise ToolError("invalid_argument", f"aggregate takes no argument {shown(key)}", allowed=list(ARGUMENTS))
-    manager = find_manager(args.get("manager"), view)
-    groups = _groups(args.get("group_by"), manager, view, limits)
-    results = _measures(args.get("measures"), manager, view, limits, groups)
-    if args.get("having") is not None and not groups:
-        raise ToolError("invalid_argument", "having chooses among groups: name some in group_by, or use filters")
-    where = parse_filters(args.get("filters"), manager, view, limits.filters)
-    plan = AggregatePlan(
-        manager=manager.name,
-        groups=groups,
-        measures=tuple(results.measures.values()),
-        where=where,
-        having=_having(args.get("having"), manager, results, view, limits),
-        order=_order(args.get("order_by"), [*(group.name for group in groups), *results.named], limits),
-        limit=min(count_of(args.get("limit"), "limit", least=1, default=max_results), max_results),
-        offset=count_of(args.get("offset"), "offset", least=0, default=0),
-        fill=_fill(args.get("fill"), groups),
-        max_bytes=max_bytes,
-    )
-    check_aggregate(plan, subselects=limits.subselects)
-    return plan
+    with proposals(view):
+        for key in args:
+            if key not in ARGUMENTS:
+                raise ToolError(
+                    "invalid_argument", f"aggregate takes no argument {shown(key)}", allowed=list(ARGUMENTS)
+                )
+        manager = find_manager(args.get("manager"), view)
+        groups = _groups(args.get("group_by"), manager, view, limits)
+        results = _measures(args.get("measures"), manager, view, limits, groups)
+        if args.get("having") is not None and not groups:
+            raise ToolError("invalid_argument", "having chooses among groups: name some in group_by, or use filters")
+        where = parse_filters(args.get("filters"), manager, view, limits.filters)
+        plan = AggregatePlan(
+            manager=manager.name,
+            groups=groups,
+            measures=tuple(results.measures.values()),
+            where=where,
+            having=_having(args.get("having"), manager, results, view, limits),
+            order=_order(args.get("order_by"), [*(group.name for group in groups), *results.named], limits),
+            limit=min(count_of(args.get("limit"), "limit", least=1, default=max_results), max_results),
+            offset=count_of(args.get("offset"), "offset", least=0, default=0),
+            fill=_fill(args.get("fill"), groups),
+            max_bytes=max_bytes,
+        )
+        check_aggregate(plan, subselects=limits.subselects)
+        return plan
 
 
 # --- groups -----------------------------------------------------------------------------------------------------

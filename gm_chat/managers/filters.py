@@ -36,6 +36,7 @@ from gm_chat.managers.api import (
     RelationInfo,
     Where,
 )
+from gm_chat.managers.meant import UnknownNameError
 from gm_chat.managers.periods import Period, midnight, period_of
 from gm_chat.managers.references import is_reference, read_reference
 from gm_chat.managers.resolve import DATES, match_field, read_keys, read_order, split_path
@@ -151,7 +152,7 @@ class _Parser:
         for name, inner in behind.items():
             target = self._view.get(relations[name].target)
             if target is None:  # the view never shows a relation to what it hides
-                raise _unknown(name, manager)
+                raise _unknown([name], manager)
             parts.append(Related(name, self.scope(inner, target, depth + 1)))
         return And(tuple(parts))
 
@@ -335,15 +336,13 @@ def _resolve(
             stem = head[: -len(lookup)]
             if stem and head[len(stem) :].casefold() == lookup and (name := match_name(stem, known)) is not None:
                 return name, [lookup]
-    raise _unknown(head, manager)
+    raise _unknown(segments, manager)
 
 
-def _unknown(name: str, manager: ManagerInfo) -> ToolError:
-    return ToolError(
-        "unknown_filter",
-        f"{manager.name} has no field or relation {shown(name)} to filter by",
-        allowed=nearest(name, _filterable(manager)),
-    )
+def _unknown(path: list[str], manager: ManagerInfo) -> ToolError:
+    problem = f"{manager.name} has no field or relation {shown(path[0])} to filter by"
+    allowed = nearest(path[0], _filterable(manager))
+    return UnknownNameError("unknown_filter", problem, manager=manager, path=path, allowed=allowed)
 
 
 def _filterable(manager: ManagerInfo) -> list[str]:

@@ -24,6 +24,7 @@ from gm_chat.managers.api import (
 )
 from gm_chat.managers.cost import check_query
 from gm_chat.managers.filters import FilterLimits, parse_filters
+from gm_chat.managers.meant import UnknownNameError, proposals
 from gm_chat.managers.resolve import find_manager, find_relation, match_field, read_keys, read_order, split_path
 from gm_chat.managers.spelling import match_name, nearest, shown
 from gm_chat.plugin import ToolError
@@ -68,25 +69,26 @@ def build_plan(
     Every mistake is a :class:`~gm_chat.plugin.ToolError` naming the culprit and what is allowed, nearest first.
     A ``limit`` above ``max_results`` is lowered to it.
     """
-    for key in args:
-        if key not in ARGUMENTS:
-            raise ToolError("invalid_argument", f"query takes no argument {shown(key)}", allowed=list(ARGUMENTS))
-    manager = find_manager(args.get("manager"), view)
-    where = parse_filters(args.get("filters"), manager, view, limits.filters)
-    order = read_order(args.get("order_by"), manager, view, depth=limits.depth, most=limits.order)
-    limit = min(count_of(args.get("limit"), "limit", least=1, default=max_results), max_results)
-    plan = QueryPlan(
-        manager=manager.name,
-        selection=_Selector(view, limits).read(args.get("fields"), manager),
-        where=_first(args.get("first_per"), where, order, manager, view, limits),
-        order=order,
-        limit=limit,
-        offset=count_of(args.get("offset"), "offset", least=0, default=0),
-        max_bytes=max_bytes,
-        nested_rows=limits.nested_rows,
-    )
-    check_query(plan, values=limits.values, subselects=limits.subselects)
-    return plan
+    with proposals(view):
+        for key in args:
+            if key not in ARGUMENTS:
+                raise ToolError("invalid_argument", f"query takes no argument {shown(key)}", allowed=list(ARGUMENTS))
+        manager = find_manager(args.get("manager"), view)
+        where = parse_filters(args.get("filters"), manager, view, limits.filters)
+        order = read_order(args.get("order_by"), manager, view, depth=limits.depth, most=limits.order)
+        limit = min(count_of(args.get("limit"), "limit", least=1, default=max_results), max_results)
+        plan = QueryPlan(
+            manager=manager.name,
+            selection=_Selector(view, limits).read(args.get("fields"), manager),
+            where=_first(args.get("first_per"), where, order, manager, view, limits),
+            order=order,
+            limit=limit,
+            offset=count_of(args.get("offset"), "offset", least=0, default=0),
+            max_bytes=max_bytes,
+            nested_rows=limits.nested_rows,
+        )
+        check_query(plan, values=limits.values, subselects=limits.subselects)
+        return plan
 
 
 def count_of(value: Any, name: str, *, least: int, default: int) -> int:
@@ -159,7 +161,7 @@ class _Selector:
     def _path(self, segments: list[str], node: _Node, depth: int) -> None:
         """Add one field. A path that ends at a relation stands for the relation's scalar fields."""
         last = segments[-1]
-        node, depth = self._follow(segments[:-1], node, depth)
+        node, depth = self._follow(segments[:-1], node, depth, last)
         if last == "*":
             self._all(node)
             return
@@ -169,9 +171,11 @@ class _Selector:
         elif match_name(last, [item.name for item in node.manager.relations]) is not None:
             self._all(self._follow([last], node, depth)[0])
         else:
-            raise ToolError(
+            raise UnknownNameError(
                 "unknown_field",
                 f"{node.manager.name} has no field {shown(last)}",
+                manager=node.manager,
+                path=[last],
                 allowed=nearest(last, _names(node.manager)),
             )
 
@@ -185,12 +189,13 @@ class _Selector:
             raise ToolError("too_large", f"more than {self._limits.fields} fields are asked for")
         node.fields[name] = None
 
-    def _follow(self, segments: list[str], node: _Node, depth: int) -> tuple[_Node, int]:
-        for segment in segments:
+    def _follow(self, segments: list[str], node: _Node, depth: int, *then: str) -> tuple[_Node, int]:
+        """Go through relations; ``then`` is what is asked for behind them."""
+        for position, segment in enumerate(segments, 1):
             depth += 1
             if depth > self._limits.depth:
                 raise ToolError("too_large", f"fields go through more than {self._limits.depth} relations")
-            relation, target = find_relation(segment, node.manager, self._view)
+            relation, target = find_relation(segment, node.manager, self._view, *segments[position:], *then)
             if relation.name not in node.relations:
                 self._relations += 1
                 if self._relations > self._limits.relations:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from gm_chat.managers.api import DatePart, Key, Order
+from gm_chat.managers.meant import UnknownNameError
 from gm_chat.managers.spelling import match_name, nearest, shown
 from gm_chat.plugin import ToolError
 
@@ -70,15 +71,17 @@ def find_manager(name: Any, view: ManagerView, argument: str = "manager") -> Man
     return found
 
 
-def find_relation(name: str, manager: ManagerInfo, view: ManagerView) -> tuple[RelationInfo, ManagerInfo]:
-    """The visible relation of that name and the manager that it leads to."""
+def find_relation(name: str, manager: ManagerInfo, view: ManagerView, *rest: str) -> tuple[RelationInfo, ManagerInfo]:
+    """The visible relation of that name and the manager that it leads to; ``rest`` is what is asked for there."""
     relations = {relation.name: relation for relation in manager.relations}
     match = match_name(name, relations)
     target = view.get(relations[match].target) if match is not None else None
     if match is None or target is None:
-        raise ToolError(
+        raise UnknownNameError(
             "unknown_relation",
             f"{manager.name} has no relation {shown(name)}",
+            manager=manager,
+            path=[name, *rest],
             allowed=nearest(name, relations),
         )
     return relations[match], target
@@ -90,12 +93,13 @@ def to_one_path(text: str, manager: ManagerInfo, view: ManagerView, *, depth: in
     if len(hops) > depth:
         raise ToolError("too_large", f"{what} goes through more than {depth} relations")
     path: list[str] = []
-    for hop in hops:
-        relation, target = find_relation(hop, manager, view)
+    for position, hop in enumerate(hops, 1):
+        relation, target = find_relation(hop, manager, view, *hops[position:], last)
         if relation.many:
             raise ToolError(
                 "invalid_argument",
-                f"{what} {shown(text)}: {relation.name!r} of {manager.name} holds many rows, not one value",
+                f"{what} {shown(text)}: {relation.name!r} of {manager.name} holds many rows, not one value; "
+                f"aggregate computes one of them, such as max({text[:60]})",
                 allowed=sortable_fields(manager),
             )
         path.append(relation.name)
@@ -103,9 +107,11 @@ def to_one_path(text: str, manager: ManagerInfo, view: ManagerView, *, depth: in
     fields = {item.name: item for item in manager.fields}
     name = match_field(last, manager)
     if name is None:
-        raise ToolError(
+        raise UnknownNameError(
             "unknown_field",
             f"{what}: {manager.name} has no field {shown(last)}",
+            manager=manager,
+            path=[last],
             allowed=nearest(last, sortable_fields(manager)),
         )
     if name not in sortable_fields(manager):
@@ -186,9 +192,11 @@ def walk(text: str, manager: ManagerInfo, view: ManagerView, *, depth: int, what
             known = [*fields, *relations] if not rest else list(relations)
             if len(rest) == 1 and rest[0] in _PARTS:  # a date was meant
                 known = [f"{item.name}__{rest[0]}" for item in manager.fields if item.type in DATES] or known
-            raise ToolError(
+            raise UnknownNameError(
                 "unknown_field",
                 f"{what}: {manager.name} has no {'field' if not rest else 'relation'} {shown(segment)}",
+                manager=manager,
+                path=[segment, *rest],
                 allowed=nearest(segment, known),
             )
         relation, target = find_relation(segment, manager, view)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from testproject.desk import Desk, actor_of
+from testproject.shop_rows import fill_shop
+
+from gm_chat.managers import registry
+from gm_chat.managers.aggregate import build_aggregate
+from gm_chat.managers.plan import build_plan
+from gm_chat.plugin import ToolError
+
+
+@pytest.fixture
+def desk(db: None) -> Desk:
+    return Desk(registry.bindings(), actor_of(fill_shop(parts=3)["staff"]))
+
+
+def refused(desk: Desk, build: Any = build_plan, **arguments: Any) -> ToolError:
+    with pytest.raises(ToolError) as caught:
+        build(arguments, desk.view, max_results=10)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        ({"fields": ["part__name"]}, '"name"'),
+        ({"fields": ["PartManager__material__name"]}, '"material__name"'),
+        ({"fields": ["name__icontains"]}, '"name"'),
+        ({"fields": ["density"]}, '"material__density"'),
+        ({"fields": [{"supplier": ["density"]}]}, None),
+        ({"fields": ["name"], "filters": {"density__gt": 2}}, '"material__density__gt"'),
+        ({"fields": ["name"], "filters": {"or": [{"density": 2}]}}, '"material__density"'),
+        ({"fields": ["name"], "order_by": ["-density"]}, '"material__density"'),
+        ({"fields": ["nonsense"]}, None),
+        ({"fields": ["nonsense__name"]}, None),
+    ],
+)
+def test_where_a_name_lies_is_proposed(desk: Desk, arguments: dict[str, Any], meant: str | None) -> None:
+    error = refused(desk, manager="PartManager", **arguments)
+    assert error.code.startswith("unknown_")
+    assert error.message.endswith(f"; did you mean {meant}?") if meant else "mean" not in error.message
+    assert error.details["allowed"]
+
+
+def test_what_is_proposed_can_be_typed(desk: Desk) -> None:
+    plan = build_plan(
+        {"manager": "PartManager", "fields": ["material__density"], "filters": {"material__density__gt": 2}},
+        desk.view,
+        max_results=10,
+    )
+    assert plan.manager == "PartManager"
+
+
+@pytest.mark.parametrize("arguments", [{"measures": "avg(density)"}, {"measures": "count()", "group_by": ["density"]}])
+def test_for_aggregates_too(desk: Desk, arguments: dict[str, Any]) -> None:
+    error = refused(desk, build_aggregate, manager="PartManager", **arguments)
+    assert error.message.endswith('; did you mean "material__density"?')
+
+
+def test_there_are_three_proposals_at_most(desk: Desk) -> None:
+    for info in desk.view:
+        for name in ("name", "id", "number", "quantity", "title", "amount"):
+            message = refused(desk, manager=info.name, fields=[f"zq__{name}"]).message
+            assert message.count('"') <= 6
+
+
+def test_many_rows_are_sent_to_aggregate(desk: Desk) -> None:
+    relation = next(
+        item.name for item in desk.bindings["MaterialManager"].info.relations if item.target == "PartManager"
+    )
+    error = refused(desk, manager="MaterialManager", fields=["name"], order_by=[f"-{relation}__price"])
+    assert error.message.endswith(f"aggregate computes one of them, such as max({relation}__price)")
