@@ -58,22 +58,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _start_django(options: Options) -> None:
     if options.settings:
         os.environ["DJANGO_SETTINGS_MODULE"] = options.settings
-    sys.path.insert(0, os.getcwd())
     import django
     from django.apps import apps
 
     if not apps.ready:
         django.setup()
+    if not apps.is_installed("gm_chat"):
+        from django.core.exceptions import ImproperlyConfigured
+
+        raise ImproperlyConfigured(f"{os.environ['DJANGO_SETTINGS_MODULE']} has no 'gm_chat' in INSTALLED_APPS")
 
 
 def _is_explained(error: BaseException) -> bool:
     """Whether the message alone tells its reader what is wrong, and where."""
+    from django.core.exceptions import ImproperlyConfigured
+
     from gm_chat.evals.configuring import VariantError
     from gm_chat.evals.dataset import DatasetError
     from gm_chat.evals.trace import TraceError
     from gm_chat.settings import ChatConfigurationError
 
-    return isinstance(error, ChatConfigurationError | DatasetError | VariantError | TraceError | OSError)
+    explained = ChatConfigurationError, DatasetError, ImproperlyConfigured, OSError, TraceError, VariantError
+    return isinstance(error, explained)
 
 
 def _refuse(message: str) -> int:

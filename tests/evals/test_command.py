@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from django.contrib.auth import get_user_model
 from testproject.pupil import Pupil
+from testproject.shop.models import Material
 
 from gm_chat.evals.command import FAILED, INTERRUPTED, ONLY_ERRORS, PASSED, UNUSABLE, USAGE, main
 from gm_chat.evals.trace import read, read_entries
+from gm_chat.signals import chat_tool_called
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -310,6 +313,69 @@ def test_without_a_fixture_the_project_is_asked_and_nothing_is_changed(
     assert outcome.observed.calls[0].result["error"]["code"] == "mutation_not_allowed"
 
 
+def test_a_project_is_asked_as_its_user_and_changed_only_if_that_is_allowed(
+    transactional_db: None, evals: Callable[..., int], tmp_path: Path, settings: Any
+) -> None:
+    settings.GM_CHAT = {"provider": PUPIL, "allowed_mutations": ["createMaterial"]}
+    get_user_model().objects.create_superuser("ann", password="x")
+    Material.objects.create(name="Copper", density=8.9)
+    trace = tmp_path / "t.jsonl"
+    line = ["--dataset", dataset(tmp_path / "d.yaml", case("right"), case("zinc")), "--trace-jsonl", str(trace)]
+
+    def results(*more: str) -> list[Any]:
+        evals(*line, *more, fixture=None, provider=None)
+        return [outcome.observed.calls[0].result for outcome in read(trace)]
+
+    nobody_reads, nobody_writes = results()
+    assert nobody_reads["error"]
+    assert nobody_writes["error"]
+    reads, writes = results("--user", "ann")
+    assert reads["data"] == [{"name": "Copper"}]
+    assert writes["error"]["code"] == "mutation_not_allowed"
+    assert results("--user", "ann", "--allow-writes")[1]["status"] == "executed"
+    assert Material.objects.filter(name="Zinc").exists()
+    assert evals(*line, "--user", "bob", fixture=None) == USAGE
+
+
+def test_a_case_is_a_turn_like_any_other(evals: Callable[..., int], tmp_path: Path, settings: Any) -> None:
+    """Signals, permission and all: what transports have, evaluations have. Rate limits are for visitors."""
+    settings.GM_CHAT = {"rate_limit": {"requests": 1}, "tool_strategy": "direct", "disabled_tools": ["find_path"]}
+    heard: list[tuple[str, str]] = []
+
+    def hear(user: Any, tool_name: str, **_: Any) -> None:
+        heard.append((user.username, tool_name))
+
+    cases = case("right"), case("right", name="again"), case("right", name="guest", user="guest")
+    chat_tool_called.connect(hear)
+    try:
+        assert evals("--dataset", dataset(tmp_path / "d.yaml", *cases)) == PASSED
+    finally:
+        chat_tool_called.disconnect(hear)
+    assert heard == [("analyst", "query"), ("analyst", "query"), ("guest", "query")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "status", "error"),
+    [
+        ({"sql": "SELECT name FROM gm_chat_evals_toy_material"}, "pass", ""),
+        ({"query": {"manager": "MaterialManager", "fields": ["name"]}}, "pass", ""),
+        ({"sql": "SELECT name FROM gm_chat_evals_toy_part"}, "fail", ""),
+        ({"sql": "SELECT nothing FROM nowhere"}, "error", "no reference: "),
+        ({"query": {"manager": "NoManager", "fields": ["name"]}}, "error", "no reference: "),
+    ],
+)
+def test_rows_are_compared_with_a_reference_of_the_same_data(
+    evals: Callable[..., int], tmp_path: Path, rows: dict[str, Any], status: str, error: str
+) -> None:
+    trace = tmp_path / "t.jsonl"
+    file = dataset(tmp_path / "d.yaml", case("right", hard={"result_set": rows}))
+    evals("--dataset", file, "--trace-jsonl", str(trace))
+    (outcome,) = read(trace)
+    assert outcome.status == status
+    assert outcome.observed.error.startswith(error)
+    assert bool(outcome.observed.error) is bool(error)
+
+
 # --- traces -------------------------------------------------------------------------------------------------------
 
 
@@ -403,6 +469,39 @@ def test_the_command_runs_as_a_process_without_a_project(tmp_path: Path) -> None
     assert (head["seed"], head["fixture"], head["provider"], head["model"]) == (0, "toy", PUPIL, "pupil-1")
     assert len(head["dataset_sha256"]) == 64
     assert head["versions"]["gm-chat"]
+
+
+PLUGIN = """
+from gm_chat.plugin import hookimpl
+
+@hookimpl
+def gm_chat_eval_datasets(options):
+    return [__file__.replace("acme.py", "claims.yaml")]
+"""
+
+
+def test_a_plugins_dataset_is_found_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "acme.py").write_text(PLUGIN)
+    info = tmp_path / "acme-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[gm_chat]\nacme = acme\n")
+    dataset(tmp_path / "claims.yaml", case("right"))
+    process = started("--provider", PUPIL, "--dataset", "claims", cwd=tmp_path)
+    out, err = process.communicate()
+    assert process.returncode == PASSED, err
+    assert "1 of 1 evaluated" in out
+
+
+@pytest.mark.parametrize(
+    ("module", "told"),
+    [("no.such.settings", "No module named 'no'"), ("json", "json has no 'gm_chat' in INSTALLED_APPS")],
+)
+def test_settings_that_cannot_be_used_end_the_run(tmp_path: Path, module: str, told: str) -> None:
+    process = started("--settings", module, cwd=tmp_path)
+    out, err = process.communicate()
+    assert (process.returncode, out) == (UNUSABLE, "")
+    assert told in err
 
 
 def test_ctrl_c_keeps_and_reports_what_is_done(tmp_path: Path) -> None:

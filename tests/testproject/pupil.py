@@ -1,4 +1,4 @@
-"""A model for evaluations, in this process or another: the message says how it does. It is asked about the toy."""
+"""A model for evaluations, in this process or another: the message says how it does."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ __all__ = ["Classmate", "Pupil"]
 MATERIALS = {"manager": "MaterialManager", "fields": ["name"]}
 WISHES: Mapping[str, Any] = {
     "create": {"mutation": "createMaterial", "input": {"name": "Zinc", "density": 7.1, "price_per_kg": "2.90"}},
+    "zinc": {"mutation": "createMaterial", "input": {"name": "Zinc", "density": 7.1}},
     "delete": {"mutation": "deleteOrder", "input": {"id": 7}},
 }
 
@@ -32,8 +33,8 @@ WISHES: Mapping[str, Any] = {
 class Pupil(BaseLLMProvider):
     """``right`` looks up the materials and tells them, ``wrong`` tells others, ``loop`` only ever looks.
 
-    ``limited`` and ``crash`` raise, ``never`` does not answer, ``create`` and ``delete`` change data.
-    ``provider_config`` may hold ``answer``, which it then gives to everything.
+    ``limited`` and ``crash`` raise, ``never`` does not answer, ``create``, ``delete`` and (in the shop) ``zinc`` change
+    data. ``provider_config`` may hold ``answer``, which it then gives to everything.
     """
 
     model: ClassVar[str] = "pupil-1"
@@ -66,7 +67,7 @@ class Pupil(BaseLLMProvider):
         elif messages[-1].role == "user" or mood == "loop":
             yield ToolCallEvent("1", "query", MATERIALS)
         else:
-            yield TextChunkEvent(f"They are {', '.join(re.findall('[A-Z][a-z]+', str(results[-1]['data'])))}.")
+            yield TextChunkEvent(f"They are {', '.join(re.findall('[A-Z][a-z]+', str(results[-1].get('data'))))}.")
         yield DoneEvent(TokenUsage(100, 10))
 
 
