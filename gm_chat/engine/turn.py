@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 from gm_chat.engine.confirmation import TurnPaused, UsersWord
 from gm_chat.engine.events import ConfirmMutation, Done, Error, TextChunk
-from gm_chat.engine.failures import CANCELLED, TurnStopped, report, unexpected
+from gm_chat.engine.failures import CANCELLED, TurnStopped, report
 from gm_chat.engine.history import to_messages
 from gm_chat.engine.limits import TurnLimits
 from gm_chat.engine.log import EventLog
@@ -274,7 +274,7 @@ class Turn:
             tell = observer.turn_paused if isinstance(last, ConfirmMutation) else observer.turn_finished
             await tell(context, self._outcome(last))
         except Exception as error:  # noqa: BLE001 (a required audit sink that did not take it fails the turn)
-            last = unexpected(error, context.turn_id)
+            last = await report(observer, context, error)
         self.last = last
 
     async def _judge(self, ended_by: BaseException | None) -> Done | Error | ConfirmMutation:

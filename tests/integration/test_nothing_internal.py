@@ -105,6 +105,8 @@ class Trap:
 
     async def sink(self, event: Mapping[str, Any]) -> None:
         self.spring("sink")
+        if event["event_type"] == "assistant_message":
+            self.spring("the sink at the end")
 
     @hookimpl
     def gm_chat_tools(self) -> list[ToolSpec]:
@@ -140,7 +142,7 @@ async def over_websocket(trap: Trap) -> tuple[str, list[dict[str, Any]]]:
 
 
 @pytest.fixture
-def trap(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Trap:
+def trap(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trap]:
     trap = Trap()
     core = runtime.core_plugins
     monkeypatch.setattr(runtime, "core_plugins", lambda chosen: [*core(chosen), ("trap", trap)])
@@ -152,7 +154,8 @@ def trap(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Trap:
         "audit": {"enabled": True, "level": "all", "logger": trap.sink, "required": ["logger"]},
         "rate_limit": {"requests": 0},
     }
-    return trap
+    yield trap
+    runtime.get_runtime().audit.close()
 
 
 ROUNDS: Final = {
@@ -160,6 +163,7 @@ ROUNDS: Final = {
     "the provider in the middle": lambda error: [["One ", error]],
     "tool": lambda _: [[call("trap")], ["Well."]],
     "sink": lambda _: [["Well."]],
+    "the sink at the end": lambda _: [["Well."]],
     "permission": lambda _: [["Well."]],
 }
 
