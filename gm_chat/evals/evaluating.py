@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gm_chat.evals.trace_file import Key
     from gm_chat.wiring import Runtime
 
-__all__ = ["evaluate"]
+__all__ = ["actors_of", "evaluate", "offered"]
 
 ANALYST = "analyst"
 """Who asks in a fixture where nobody is named."""
@@ -70,8 +70,8 @@ def evaluate(options: Options) -> int:
         if options.fixture is not None:
             fixture = fixtures.install(options.fixture)
             stack.callback(uninstall)
-        selected = select(load(options.datasets, _offered(options)), options)
-        actors = _actors(selected, options, fixture)
+        selected = select(load(options.datasets, offered(options)), options)
+        actors = actors_of(selected, options, fixture)
         _warn_of_other_fixtures(selected, options)
         variants = variants_of(options, fixture)
         results = _Results(len(variants) * len(selected) * options.repeat)
@@ -175,14 +175,14 @@ def _look_ahead(options: Options) -> None:
             raise UsageError(f"{option}: there is no folder {file.parent}")
 
 
-def _offered(options: Options) -> tuple[str, ...]:
+def offered(options: Options) -> tuple[str, ...]:
     """The paths of the plugins' datasets. Packaged ones are found without asking plugins."""
     if set(options.datasets) <= set(LEGACY):
         return ()
     return get_runtime().host.eval_datasets
 
 
-def _actors(selected: Sequence[Selected], options: Options, fixture: Fixture | None) -> dict[str | None, Actor]:
+def actors_of(selected: Sequence[Selected], options: Options, fixture: Fixture | None) -> dict[str | None, Actor]:
     """Who asks, by what the cases say about it. Raises :class:`UsageError` for a user who is not known."""
     asked = {item.case.user for item in selected}
     find = _project_actor if fixture is None else _fixture_finder(fixture)
