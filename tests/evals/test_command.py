@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,6 +134,12 @@ def test_a_mutation_is_approved_unless_none_is_expected_and_the_data_is_put_back
     assert told["guest"].calls[0].result["error"]["code"] == "mutation_not_allowed"
     assert told["right"].answer == RIGHT, "no zinc is left"
     assert statuses(trace)["rejected"] == "fail", "it was put before the user"
+
+
+def test_cases_that_read_are_run_side_by_side(evals: Callable[..., int], tmp_path: Path) -> None:
+    """Each of the two waits for the other one."""
+    file = dataset(tmp_path / "d.yaml", *(case("meet", name=name) for name in ("one", "other")))
+    assert evals("--dataset", file, "--concurrency", "2") == PASSED
 
 
 def test_what_it_costs_is_told_by_the_settings_prices(evals: Callable[..., int], tmp_path: Path) -> None:
@@ -509,7 +516,7 @@ def test_ctrl_c_keeps_and_reports_what_is_done(tmp_path: Path) -> None:
     process = started("--provider", PUPIL, "--dataset", "own.yaml", "--trace-jsonl", "t.jsonl", cwd=tmp_path)
     trace = tmp_path / "t.jsonl"
     while process.poll() is None and not (trace.exists() and trace.read_text().endswith("\n")):
-        pass
+        time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
     assert process.returncode == INTERRUPTED, err

@@ -33,13 +33,15 @@ WISHES: Mapping[str, Any] = {
 class Pupil(BaseLLMProvider):
     """``right`` looks up the materials and tells them, ``wrong`` tells others, ``loop`` only ever looks.
 
-    ``limited`` and ``crash`` raise, ``never`` does not answer, ``create``, ``delete`` and (in the shop) ``zinc`` change
-    data. ``provider_config`` may hold ``answer``, which it then gives to everything.
+    ``meet`` waits for another of its kind first. ``limited`` and ``crash`` raise, ``never`` does not answer.
+    ``create``, ``delete`` and, in the shop, ``zinc`` change data. ``provider_config`` may hold ``answer``, which it then
+    gives to everything.
     """
 
     model: ClassVar[str] = "pupil-1"
     asked: ClassVar[list[str]] = []
     """The messages that reached it in this process."""
+    met: ClassVar[asyncio.Event | None] = None
 
     async def complete(
         self, messages: list[Message], tools: list[ToolDefinition], *, options: CallOptions | None = None
@@ -55,6 +57,8 @@ class Pupil(BaseLLMProvider):
             raise RuntimeError("the pupil fell from the chair")
         if mood == "never":
             await asyncio.Event().wait()
+        if mood == "meet" and messages[-1].role == "user":
+            await self._meet()
         if answer := self.provider_config.get("answer"):
             yield TextChunkEvent(answer)
         elif mood == "wrong":
@@ -69,6 +73,15 @@ class Pupil(BaseLLMProvider):
         else:
             yield TextChunkEvent(f"They are {', '.join(re.findall('[A-Z][a-z]+', str(results[-1].get('data'))))}.")
         yield DoneEvent(TokenUsage(100, 10))
+
+    @classmethod
+    async def _meet(cls) -> None:
+        if cls.met is None:
+            cls.met = asyncio.Event()
+            await cls.met.wait()
+            cls.met = None
+        else:
+            cls.met.set()
 
 
 class Classmate(Pupil):
