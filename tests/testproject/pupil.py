@@ -34,8 +34,8 @@ class Pupil(BaseLLMProvider):
     """``right`` looks up the materials and tells them, ``wrong`` tells others, ``loop`` only ever looks.
 
     ``meet`` waits for another of its kind first. ``limited`` and ``crash`` raise, ``never`` does not answer.
-    ``create``, ``delete`` and, in the shop, ``zinc`` change data. ``provider_config`` may hold ``answer``, which it then
-    gives to everything.
+    ``create``, ``delete`` and, in the shop, ``zinc`` change data. ``provider_config`` may hold ``answer``, which it
+    then gives to everything.
     """
 
     model: ClassVar[str] = "pupil-1"
