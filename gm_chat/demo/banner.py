@@ -36,7 +36,7 @@ def banner(choice: Choice, url: str, cookies: Path, *, exposed: bool = False) ->
     lines += [f"  {user.name:<9} {user.sees}" for user in USERS]
     if exposed:
         lines.append("Other machines can connect: everybody who reaches this one can log in as any of them.")
-    lines += ["", "Log in and ask from a second terminal:"]
+    lines += ["", f"Ask in a browser: {url}/", "", "Or log in and ask from a second terminal:"]
     lines += [f"  {line}" for line in curl_lines(url, cookies)]
     return "\n".join([*lines, "", f"Serving at {url}/ (Django admin: {url}/admin/). Ctrl-C stops it."])
 

@@ -53,6 +53,9 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument("--data", type=Path, metavar="DIR", help=f"folder of the database (default: {DEFAULT_DATA})")
     demo.add_argument("--reset", action="store_true", help="build the data anew, without the conversations")
     demo.add_argument(
+        "--hostile", action="store_true", help="add records that try to talk the model into changes and leaks"
+    )
+    demo.add_argument(
         "--check",
         action="store_true",
         help="ask ten questions with known answers on a free port (without --data: of a new database), print them, "
@@ -90,6 +93,10 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
         text = banner(choice, url_of(listener), folder / "cookies.txt", exposed=not is_local(listener))
         if not _prepare(choice, folder, console, host=arguments.host, text=text, reset=arguments.reset):
             return 1
+        if arguments.hostile:
+            from gm_chat.demo.hostile import FIRST_ID, plant
+
+            console.print(f"{plant()} hostile records are among the data, with ids from {FIRST_ID} on.")
         with suppress(KeyboardInterrupt):  # the way to stop it
             console.print(text)
             serve(listener)

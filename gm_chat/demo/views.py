@@ -1,16 +1,20 @@
-"""The demo's own pages: how to ask, in plain text, and a login that works with curl."""
+"""The demo's own pages: one to ask on, which a terminal sees as plain text, and a login that works with curl."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
 from django.contrib.auth import authenticate, login
 from django.http import HttpResponse, JsonResponse
 from django.middleware.csrf import get_token
+from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt, ensure_csrf_cookie
 from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.vary import vary_on_headers
+
+from gm_chat.demo.access import USERS
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -18,11 +22,27 @@ if TYPE_CHECKING:
 __all__ = ["home", "log_in"]
 
 
+CONTENT_SECURITY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""What the page may load: its own script and style, and nothing from elsewhere, whatever an answer says."""
+
+
 @require_safe
 @ensure_csrf_cookie
-def home(_request: HttpRequest) -> HttpResponse:
-    """Show what the terminal shows, and hand out a CSRF cookie: it is all that an anonymous client needs."""
-    return HttpResponse(getattr(settings, "DEMO_BANNER", ""), content_type="text/plain; charset=utf-8")
+@vary_on_headers("Accept")
+def home(request: HttpRequest) -> HttpResponse:
+    """Show a browser the page to ask on, and others what the terminal shows.
+
+    It hands out a CSRF cookie, which is all that an anonymous client needs.
+    """
+    banner = getattr(settings, "DEMO_BANNER", "")
+    if "text/html" not in request.headers.get("Accept", ""):
+        return HttpResponse(banner, content_type="text/plain; charset=utf-8")
+    response = render(request, "workshop/page.html", {"banner": banner, "users": USERS})
+    response["Content-Security-Policy"] = CONTENT_SECURITY
+    return response
 
 
 # A form without a page cannot carry a CSRF token; all that a forged login could reach is the demo's invented data.
