@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import re
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 from django.db import connections
+from testproject.deployed import DeployedProject
 from testproject.stored import ANONYMOUS, STRANGER, closed, opened
 
 from gm_chat.audit import audited_actor
@@ -180,3 +183,32 @@ def test_one_that_does_not_stop_is_named_and_nothing_is_deleted() -> None:
     said, _ = async_to_sync(_while_a_turn_runs)(user(), "ada", "--wait", "0")
     assert "Nothing was deleted: the turn" in said
     assert ChatMessage.objects.exists()
+
+
+FILL = """
+import asyncio
+import django; django.setup()
+from django.contrib.auth import get_user_model
+from gm_chat.persistence.conversations import DjangoTurnStore
+from gm_chat.models import ChatConversation
+from gm_chat.plugin import Actor
+from testproject.stored import closed, opened
+store, actor = DjangoTurnStore(), Actor(user_id=str(get_user_model().objects.create(username="ada").pk))
+for number in range(20):
+    opening = asyncio.run(opened(store, f"t{number}", actor=actor))
+    asyncio.run(store.close_turn(closed(f"t{number}", opening)))
+    ChatConversation.objects.update(current_key=None)
+"""
+
+
+def test_two_processes_at_once_in_a_project_full_of_mistakes(tmp_path: Path) -> None:
+    """SQLite in its standard mode, broken plugins, no audit: the person's data goes all the same, and once."""
+    project = DeployedProject(tmp_path)
+    project.run("migrate", "--skip-checks", "--verbosity", "0")
+    assert project.run("-c", FILL, program="-Wignore") == ""
+    with ThreadPoolExecutor(2) as two:
+        both = [two.submit(project.run, "chat_forget", "ada", "--batch-size", "1") for _ in range(2)]
+    told = [answer.result() for answer in both]
+    assert all("Deleted of user:1: " in text for text in told), told
+    assert sum(int(count) for text in told for count in re.findall(r"(\d+) conversations", text)) == 20
+    assert "Deleted of user:1: nothing." in project.run("chat_forget", "ada")
