@@ -47,6 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("interrupted")
         return INTERRUPTED
+    except ModuleNotFoundError as error:
+        if error.name == "yaml":
+            _say("evaluations need PyYAML. Type: pip install 'gm-chat[evals]'")
+        else:
+            traceback.print_exc()
+        return UNUSABLE
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a project's modules may raise anything)
         if _is_explained(error):
             _say(f"{type(error).__name__}: {error}")

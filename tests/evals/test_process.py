@@ -77,6 +77,14 @@ def test_settings_that_cannot_be_used_end_the_run(tmp_path: Path, module: str, t
     assert told in err
 
 
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['yaml'] = None; from gm_chat.evals.command import main; sys.exit(main())"
+    line = [sys.executable, "-c", program, "--settings", "gm_chat.evals.standalone"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == UNUSABLE
+    assert "pip install 'gm-chat[evals]'" in done.stderr
+
+
 def test_ctrl_c_keeps_and_reports_what_is_done(tmp_path: Path) -> None:
     dataset(tmp_path / "own.yaml", case("right"), case("never"), case("right", name="later"))
     process = started("--provider", PUPIL, "--dataset", "own.yaml", "--trace-jsonl", "t.jsonl", cwd=tmp_path)
