@@ -24,6 +24,7 @@ WINDOW: Final = 7 * 10**8
 
 SECOND: Final = 1
 PLACES: Final = 3
+PATIENCE: Final = 30
 
 
 class RateLimitStoresContract(HookContract):
@@ -155,7 +156,8 @@ class RateLimitStoresContract(HookContract):
         async def hammer(store: RateLimitStore) -> None:
             key, granted = new_key(), list[tuple[float, float]]()
             until = time.monotonic() + 2.2 * SECOND
-            while (asked := time.monotonic()) < until:
+            # On a machine that stands still meanwhile it takes longer until more than one window was granted.
+            while (asked := time.monotonic()) < until or (len(granted) <= PLACES and asked < until + PATIENCE):
                 if (await take(store, Charge(key, 1, PLACES), seconds=SECOND)).granted:
                     granted.append((asked, time.monotonic()))
                 await asyncio.sleep(0.01)
