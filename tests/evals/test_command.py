@@ -158,3 +158,13 @@ def test_a_dataset_about_another_fixture_is_run_with_a_note(
 ) -> None:
     evals("--dataset", "large_schema", "--sample", "1")
     assert "note: large_schema: asks about another fixture than the fixture 'toy'" in capsys.readouterr().err
+
+
+def test_a_slow_model_s_time_ends_its_case_alone(evals: Callable[..., int], tmp_path: Path) -> None:
+    trace, hurried = tmp_path / "trace.jsonl", tmp_path / "hurried.yaml"
+    hurried.write_text("turn_timeout_seconds: 1\n", encoding="utf-8")
+    cases = dataset(tmp_path / "d.yaml", case("never"), case("right"))
+    line = ["--dataset", cases, "--variant", f"hurried={hurried}", "--trace-jsonl", str(trace)]
+    assert evals(*line) == ONLY_ERRORS
+    assert statuses(trace) == {"never": "error", "right": "pass"}
+    assert "TurnTimeoutError" in read(trace)[0].observed.error
