@@ -12,6 +12,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, Final, TypeAlias
@@ -88,21 +89,21 @@ def plain(value: Any) -> Hashable:
         return _number(Decimal(str(value)))
     if isinstance(value, datetime):
         return _moment(value)
-    encoded = jsonable(value) if not isinstance(value, str) else value
+    encoded = jsonable(value)
     if isinstance(encoded, str):
         return _text(encoded)
     return encoded if isinstance(encoded, Hashable) else repr(encoded)
 
 
 def _text(text: str) -> Hashable:
+    if _UUID.fullmatch(text):  # before numbers: one of 32 digits is possible
+        return text.replace("-", "").lower()
     if _NUMBER.fullmatch(text):
         return _number(Decimal(text))
     if _MOMENT.fullmatch(text):
-        try:
+        with suppress(ValueError):  # the 31st of February
             return _moment(datetime.fromisoformat(text))
-        except ValueError:  # the 31st of February
-            return text
-    return text.replace("-", "").lower() if _UUID.fullmatch(text) else text
+    return text
 
 
 def _number(number: Decimal) -> Decimal | None:
