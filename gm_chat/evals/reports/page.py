@@ -50,8 +50,8 @@ def _page(outcomes: Sequence[Outcome], head: Head) -> Iterator[str]:
     yield '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">'
     yield f"<title>Evaluation</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n<h1>Evaluation</h1>"
     yield _sum(Summary.of(outcomes))
-    yield _circumstances(head)
     variants = by_variant(outcomes)
+    yield _circumstances(head, is_one=len(variants) == 1)
     if len(variants) > 1:
         yield from _variants(variants)
     yield "<h2>By dataset</h2>" + _table(by_dataset(outcomes).items())
@@ -82,10 +82,12 @@ def _sum(summary: Summary) -> str:
     return f'<p class="sum">{_text("; ".join(parts))}</p>'
 
 
-def _circumstances(head: Head) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in head.versions.items())
-    facts = {"provider": head.provider, "model": head.model, "fixture": head.fixture, "seed": head.seed}
-    facts |= {"dataset": head.dataset_sha256[:12], "versions": versions}
+def _circumstances(head: Head, *, is_one: bool) -> str:
+    """What the runs have in common: several variants may differ in the rest."""
+    facts: dict[str, object] = {"fixture": head.fixture, "seed": head.seed}
+    if is_one:
+        versions = ", ".join(f"{name} {version}" for name, version in head.versions.items())
+        facts |= {"provider": head.provider, "model": head.model, "versions": versions}
     listed = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in facts.items() if value != "")
     return f"<dl>{listed}</dl>"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gm_chat.evals.judging.calls import shown_call
 from gm_chat.evals.reports.cleaning import printable
-from gm_chat.evals.reports.summary import Summary, by_dataset, by_tag
+from gm_chat.evals.reports.summary import Summary, by_dataset, by_tag, by_variant
 from gm_chat.evals.statistics import by_case, compared
 from gm_chat.evals.trace import read
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from gm_chat.evals.record import Outcome
     from gm_chat.evals.statistics import Score
+
+    Key: TypeAlias = tuple[str, str]
 
 __all__ = ["baseline", "comparison", "failure_lines", "table"]
 
@@ -74,9 +76,24 @@ def comparison(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
 
 
 def baseline(path: Path, outcomes: Sequence[Outcome]) -> str:
-    """Compare runs with those of a former trace. Raises :class:`~gm_chat.evals.trace.TraceError`."""
-    before, after = by_case(read(path)), by_case(outcomes)
-    lines = [compared(before, after).sentence("the baseline", "this run")]
+    """Compare runs with those of a former trace. Raises :class:`~gm_chat.evals.trace.TraceError`.
+
+    A variant is compared with the one of its name, or with the only one that the trace holds.
+    """
+    former, variants = by_variant(read(path)), by_variant(outcomes)
+    lines = [f"against {path}"]
+    for name, runs in variants.items():
+        base = former.get(name) or (next(iter(former.values())) if len(former) == 1 else None)
+        this = name or "this run"
+        if base is None:
+            lines.append(f"{this}: the baseline holds {', '.join(map(repr, former)) or 'no run'} only")
+        else:
+            lines += _changes(by_case(base), by_case(runs), this)
+    return "\n".join(map(printable, lines))
+
+
+def _changes(before: Mapping[Key, Score], after: Mapping[Key, Score], this: str) -> Iterator[str]:
+    yield compared(before, after).sentence("the baseline", this)
     shared = [key for key in after if key in before]
     for label, keys in (
         ("worse", [key for key in shared if after[key].rate < before[key].rate]),
@@ -85,8 +102,7 @@ def baseline(path: Path, outcomes: Sequence[Outcome]) -> str:
         ("without a result now", [key for key in before if key not in after]),
     ):
         if keys:
-            lines.append(f"{label}: {', '.join(f'{dataset}/{case}' for dataset, case in keys)}")
-    return "\n".join([f"against {printable(str(path))}", *map(printable, lines)])
+            yield f"  {label}: {', '.join(f'{dataset}/{case}' for dataset, case in keys)}"
 
 
 def failure_lines(outcome: Outcome) -> Iterator[str]:
