@@ -90,15 +90,17 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
     folder = (arguments.data or DEFAULT_DATA).resolve()
     with bind(arguments.host, arguments.port) as listener:
         folder.mkdir(parents=True, exist_ok=True)
-        text = banner(choice, url_of(listener), folder / "cookies.txt", exposed=not is_local(listener))
-        if not _prepare(choice, folder, console, host=arguments.host, text=text, reset=arguments.reset):
+        url, exposed = url_of(listener), not is_local(listener)
+        # What the page repeats names no folder of this machine.
+        shown = banner(choice, url, Path("cookies.txt"), exposed=exposed)
+        if not _prepare(choice, folder, console, host=arguments.host, text=shown, reset=arguments.reset):
             return 1
         if arguments.hostile:
             from gm_chat.demo.hostile import FIRST_ID, plant
 
             console.print(f"{plant()} hostile records are among the data, with ids from {FIRST_ID} on.")
         with suppress(KeyboardInterrupt):  # the way to stop it
-            console.print(text)
+            console.print(banner(choice, url, folder / "cookies.txt", exposed=exposed))
             serve(listener)
     console.print("Stopped.")
     return 0

@@ -53,7 +53,7 @@ def log_in(request: HttpRequest) -> JsonResponse:
     if request.content_type == "application/json":
         try:
             fields = json.loads(request.body)
-        except ValueError:
+        except (ValueError, RecursionError):  # what is nested 5,000 deep is no login either
             fields = None
         if not isinstance(fields, dict):
             return JsonResponse({"detail": "the body must be a JSON object with username and password"}, status=400)
