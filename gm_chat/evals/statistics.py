@@ -78,8 +78,8 @@ def wilson(rate: float, count: int, *, level: float = LEVEL) -> tuple[float, flo
     weight = z * z / count
     middle = (rate + weight / 2) / (1 + weight)
     half = z / (1 + weight) * math.sqrt(rate * (1 - rate) / count + weight / (4 * count))
-    # At a rate of 0 or 1 one end is the rate itself, which rounding would miss.
-    return (0.0 if rate <= 0 else max(0.0, middle - half)), (1.0 if rate >= 1 else min(1.0, middle + half))
+    # The rate lies within; at 0 and 1 it is the end, which rounding would miss.
+    return max(0.0, min(rate, middle - half)), min(1.0, max(rate, middle + half))
 
 
 @dataclass(frozen=True, slots=True)
