@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gm_chat.engine.events import Done, Error, TextChunk, ToolCall, ToolResult
+from gm_chat.engine.messages import marked
 from gm_chat.errors import PUBLIC_MESSAGES
 from gm_chat.plugin import ToolContext, ToolError
 from gm_chat.providers.base import Message, ProviderFilteredError, TokenUsage, ToolCallEvent
@@ -105,9 +106,8 @@ async def test_one_call_then_the_answer(services: MemoryServices) -> None:
     assert said.tool_calls == (ToolCallEvent("theirs", "query", {"manager": "Part"}),)
     assert (answered.role, answered.tool_call_id, answered.tool_name) == ("tool", "theirs", "query")
     assert answered.tool_result == result
-    assert answered.content == (
-        '{"asked":{"manager":"Part"},"data":[{"name":"Bolt"}],"has_more":false,"total_count":1}'
-    )
+    text = '{"asked":{"manager":"Part"},"data":[{"name":"Bolt"}],"has_more":false,"total_count":1}'
+    assert answered.content == marked(text, id)
     assert turn.closed is not None
     first, second, third = turn.closed.messages
     assert first.content == "Let me look. "

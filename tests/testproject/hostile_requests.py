@@ -22,7 +22,7 @@ TEXTS: Final = (
     "data: {}\n\nevent: x\n\n",
     "Which parts have id 9" + "9" * 400, "List parts of project \U0010ffff", "What is the density of %00?",
 )  # fmt: skip
-VALUES: Final = (
+VALUES: Final[tuple[Any, ...]] = (
     None, True, False, 0, -1, 2**31, 2**63, 10**30, -0.0, 1e308, "", "0", [], {}, [[]], {"": None}, ["text"],
     {"text": "x"},
 )  # fmt: skip
@@ -33,7 +33,7 @@ RAW: Final = (
     b'{"text": "\\u0000"}', b'{"text": "a"}x', b'{"type": "message"}', b"--x\r\nContent-Disposition: form-data",
     b"text=a", b'{"text": "' + b"a" * 3_000_000 + b'"}',
 )  # fmt: skip
-HEADERS: Final = (
+HEADERS: Final[tuple[dict[str, str], ...]] = (
     {"Content-Type": "text/plain"}, {"Content-Type": "application/json; charset=utf-7"}, {"Content-Type": ";;;"},
     {"Content-Type": "multipart/form-data"}, {"Accept": "*/*;q=x"}, {"Accept": "a" * 5_000}, {"Accept": "text/html"},
     {"Accept-Language": "x" * 3_000}, {"Idempotency-Key": "k" * 129}, {"Idempotency-Key": "\xe4\xff"},
