@@ -99,7 +99,9 @@ class Paired:
         if not cases:
             return f"{first} and {second} have no case in common that both have a result for."
         if not self.better + self.worse:
-            return f"{second} and {first} do equally well in each of {cases} cases."
+            return (
+                f"{second} and {first} do equally well in {'the one case' if cases == 1 else f'each of {cases} cases'}."
+            )
         seen = f"{second} does better than {first} in {self.better} and worse in {self.worse} of {cases} cases"
         measured = f"p = {self.p_value:.2g}, exact McNemar"
         if self.p_value >= 1 - LEVEL:

@@ -136,7 +136,7 @@ def test_a_baseline_of_variants_is_taken_by_name(tmp_path: Path) -> None:
     former = variant("old", [True]) + variant("new", [False])
     path.write_text("".join(f"{to_line(each, Head())}\n" for each in former), encoding="utf-8")
     text = baseline(path, variant("new", [False]) + variant("third", [True]))
-    assert "new and the baseline do equally well in each of 1 cases." in text
+    assert "new and the baseline do equally well in the one case." in text
     assert "third: the baseline holds 'old', 'new' only" in text
 
 
