@@ -55,6 +55,12 @@ def chat_case(request: pytest.FixtureRequest) -> ChatCase:
     return case
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse the mark where pytest makes no tests of it, as in a ``unittest.TestCase``: nothing would be run."""
+    if item.get_closest_marker(_MARK) is not None and "chat_case" not in getattr(item, "fixturenames", ()):
+        pytest.fail("chat_eval is for functions, and for methods of plain classes", pytrace=False)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
     """Run the case before the test's own lines, and fail with the verdicts or the error, if any."""

@@ -39,6 +39,13 @@ QUESTIONS = """
 """
 MARK = 'fixture="toy", provider="testproject.pupil.Pupil"'
 
+TEST_CASE = """
+import unittest
+class TestQuestions(unittest.TestCase):
+    @pytest.mark.chat_eval("questions.yaml")
+    def test_nothing_is_run(self): pass
+"""
+
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
@@ -56,8 +63,8 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[
 
 
 def test_each_case_is_a_test_that_says_why_it_failed(run: Callable[..., pytest.RunResult]) -> None:
-    result = run(f'"questions.yaml", {MARK}')
-    result.assert_outcomes(passed=1, failed=2)
+    result = run(f'"questions.yaml", {MARK}', before=TEST_CASE)
+    result.assert_outcomes(passed=1, failed=2, errors=1)
     result.stdout.fnmatch_lines_random(
         [
             "questions-wrong-materials: fail",
@@ -66,6 +73,7 @@ def test_each_case_is_a_test_that_says_why_it_failed(run: Callable[..., pytest.R
             "questions-limited: error",
             "error: *ProviderQuotaError: too many requests",
             "*FAILED*::test_it[[]questions-wrong-materials[]]*",
+            "chat_eval is for functions, and for methods of plain classes",
         ]
     )
 
