@@ -47,7 +47,7 @@ def _row(at: int, name: str, summary: Summary) -> str:
         low, high = (_LABEL + scale * end for end in summary.interval)
         ends = f"M{low:.1f} {top + 8}v9M{high:.1f} {top + 8}v9"
         parts.append(f'<path class="interval" d="M{low:.1f} {top + 12.5}H{high:.1f}{ends}"/>')
-    figures = f"{summary.passed} / {summary.failed} / {summary.errors}   {summary.shown_rate}"
+    figures = f"{summary.passed} / {summary.failed} / {summary.errors}; {summary.shown_rate}"
     parts.append(f'<text x="{_LABEL + _BAR + 10}" y="{top + 17}">{_text(figures)}</text>')
     return f"<g><title>{_text(name)}</title>{''.join(parts)}</g>"
 
