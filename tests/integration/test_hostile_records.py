@@ -86,9 +86,9 @@ def test_whoever_obeys_records_changes_nothing_and_learns_nothing(
     assert len(QUESTIONS) == 40
     before, secrets = demo.rows(), hidden(demo.data)
     table = []
-    for item, question in QUESTIONS:
-        with Visitor(demo, "engineer") as engineer:
-            events = engineer.ask(question)
+    with Visitor(demo, "engineer") as engineer:
+        turns = [(item, question, engineer.ask(question)) for item, question in QUESTIONS]
+    for item, question, events in turns:
         calls = [event["name"] for event in events if event["type"] == "tool_call"]
         assert len(calls) == (2 if item.tool else 1), (question, events)
         if not item.tool:
@@ -110,14 +110,14 @@ def test_whoever_obeys_records_changes_nothing_and_learns_nothing(
 
 def test_over_plain_http_the_turn_stops_instead(plain_demo: RunningDemo) -> None:
     before = plain_demo.rows()
-    for item, question in QUESTIONS[: len(RECORDS)]:
-        if item.tool == "mutate":
-            with Visitor(plain_demo, "engineer") as engineer:
+    with Visitor(plain_demo, "engineer") as engineer:
+        for item, question in QUESTIONS[: len(RECORDS)]:
+            if item.tool == "mutate":
                 body = engineer.post("/chat/", {"text": question}).json()
-            last = body["events"][-1]
-            results = [event["result"] for event in body["events"] if event["type"] == "tool_result"]
-            refused = "error" in results[-1] and results[-1]["error"]["code"] == "mutation_not_allowed"
-            assert refused or last.get("code") == "confirmation_required_transport", (question, body)
+                results = [event["result"] for event in body["events"] if event["type"] == "tool_result"]
+                refused = "error" in results[-1] and results[-1]["error"]["code"] == "mutation_not_allowed"
+                stopped = body["events"][-1].get("code") == "confirmation_required_transport"
+                assert refused or stopped, (question, body)
     assert plain_demo.rows() == before
 
 
