@@ -11,9 +11,11 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Self
 
 import httpx
@@ -89,6 +91,8 @@ def running_demo(
     )
     assert process.stdout is not None
     output, started = "", time.monotonic()
+    # A pipe that nobody empties is full one day, and whoever logs then waits for ever.
+    drain = Thread(target=deque, args=(process.stdout, 0), daemon=True)
     try:
         while "Ctrl-C stops it" not in output:
             line = process.stdout.readline()
@@ -97,14 +101,18 @@ def running_demo(
             output += line
         url = re.search(r"Serving at (http://\S+)/ ", output)
         assert url is not None, output
+        drain.start()
         yield RunningDemo(process, output, url[1], data)
     finally:
         process.send_signal(signal.SIGINT)
         try:
-            process.communicate(timeout=20)
+            process.wait(timeout=20)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.communicate()
+            process.wait()
+        if drain.ident is not None:
+            drain.join()
+        process.stdout.close()
 
 
 class Visitor:
