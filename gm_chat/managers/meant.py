@@ -1,4 +1,4 @@
-"""What a name that a manager does not have may have been meant for: said in the error, as a path that can be typed.
+"""What a name that a manager does not have may have been meant for: said in the error, as a path from that manager on.
 
 Models mostly know what they look for and miss where it lies: the field is one relation away, the path begins with the
 manager's own name, or a lookup stands where only a field can. Nothing is guessed silently: the call is refused all the
