@@ -13,15 +13,13 @@ from django.db import connections
 from gm_chat.evals import fixtures
 from gm_chat.evals.configuring import configured, variants_of
 from gm_chat.evals.dataset import DatasetError
-from gm_chat.evals.evaluating import actors_of, offered
+from gm_chat.evals.evaluating import actors_of, bench_of, offered
 from gm_chat.evals.fixtures.installing import uninstall
-from gm_chat.evals.judging import judge, reference_rows
-from gm_chat.evals.options import DEFAULT_ALIAS, Options, UsageError
+from gm_chat.evals.options import Options, UsageError
 from gm_chat.evals.reports import failure_lines
-from gm_chat.evals.running import Bench, Job, Judges
+from gm_chat.evals.running import Job
 from gm_chat.evals.selecting import Selected, load, select
 from gm_chat.persistence.threads import inline_database
-from gm_chat.wiring import get_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -119,13 +117,5 @@ def _run(selected: Selected, options: Options) -> Outcome:
         if any(connection.in_atomic_block for connection in connections.all(initialized_only=True)):
             # The test's transaction is seen by its own thread alone.
             stack.enter_context(inline_database())
-        bench = Bench(
-            runtime=get_runtime(),
-            variant=variant.name,
-            seed=options.seed,
-            alias=options.alias or (DEFAULT_ALIAS if fixture is None else fixture.database_alias),
-            fixture=fixture,
-            judges=Judges(judge, reference_rows),
-            may_write=fixture is not None or options.allow_writes,
-        )
+        bench = bench_of(options, variant, fixture)
         return async_to_sync(bench.run)(Job(selected.dataset.name, selected.case, 1, actor))

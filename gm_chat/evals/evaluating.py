@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gm_chat.evals.trace_file import Key
     from gm_chat.wiring import Runtime
 
-__all__ = ["actors_of", "evaluate", "offered"]
+__all__ = ["actors_of", "bench_of", "evaluate", "offered"]
 
 ANALYST = "analyst"
 """Who asks in a fixture where nobody is named."""
@@ -130,17 +130,8 @@ class _Run:
             return False
 
     async def _run(self, due: Sequence[Job], done: Any) -> bool:
-        options = self.options
-        bench = Bench(
-            runtime=self.runtime,
-            variant=self.variant.name,
-            seed=options.seed,
-            alias=options.alias or (DEFAULT_ALIAS if self.fixture is None else self.fixture.database_alias),
-            fixture=self.fixture,
-            judges=Judges(judging.judge, judging.reference_rows),
-            may_write=self.fixture is not None or options.allow_writes,
-        )
-        return await run_all(bench, due, concurrency=options.concurrency, done=done)
+        bench = bench_of(self.options, self.variant, self.fixture)
+        return await run_all(bench, due, concurrency=self.options.concurrency, done=done)
 
     def _head(self) -> Head:
         """Under which circumstances these cases run. Builds the provider and the schema: better now than in each."""
@@ -180,6 +171,19 @@ def offered(options: Options) -> tuple[str, ...]:
     if set(options.datasets) <= set(LEGACY):
         return ()
     return get_runtime().host.eval_datasets
+
+
+def bench_of(options: Options, variant: Variant, fixture: Fixture | None) -> Bench:
+    """Where cases are run under a variant, whose settings must be the chat's."""
+    return Bench(
+        runtime=get_runtime(),
+        variant=variant.name,
+        seed=options.seed,
+        alias=options.alias or (DEFAULT_ALIAS if fixture is None else fixture.database_alias),
+        fixture=fixture,
+        judges=Judges(judging.judge, judging.reference_rows),
+        may_write=fixture is not None or options.allow_writes,
+    )
 
 
 def actors_of(selected: Sequence[Selected], options: Options, fixture: Fixture | None) -> dict[str | None, Actor]:
