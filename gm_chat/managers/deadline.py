@@ -51,19 +51,13 @@ def guard(alias: str, deadline: float | None, *, read_only: bool = True) -> Iter
     bound = _Bound(connections[alias], deadline, read_only)
     try:
         with _readable(), _ARM.get(bound.connection.vendor, _between)(bound) as rearm:
-            in_batches = read_only and bound.connection.vendor == "mysql"
+            run = _execute_in_batches if read_only and bound.connection.vendor == "mysql" else _execute
 
             def bounded(execute: Callable[..., Any], sql: str, params: Any, many: Any, context: Any) -> Any:
                 left = _left(deadline)
                 if rearm is not None:
                     rearm(left)
-                if in_batches:
-                    return _execute_in_batches(execute, sql, params, many, context, check)
-                result = execute(sql, params, many, context)
-                wrapper = context["cursor"]
-                if not isinstance(wrapper.cursor, _Fetching):
-                    wrapper.cursor = _Fetching(wrapper.cursor, check)
-                return result
+                return run(execute, sql, params, many, context, check)
 
             with bound.connection.execute_wrapper(bounded):
                 yield check
@@ -90,6 +84,15 @@ def _readable() -> Iterator[None]:
 
 def unbounded() -> None:
     """The check where there is no deadline."""
+
+
+def _execute(execute: Callable[..., Any], sql: str, params: Any, many: Any, context: Any, check: Check) -> Any:
+    """Run a statement whose rows are looked at as they are fetched."""
+    result = execute(sql, params, many, context)
+    wrapper = context["cursor"]
+    if not isinstance(wrapper.cursor, _Fetching):
+        wrapper.cursor = _Fetching(wrapper.cursor, check)
+    return result
 
 
 class _Fetching:
