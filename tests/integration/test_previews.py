@@ -102,7 +102,9 @@ def take_name(part: Any) -> str:
 
 
 def take_right(part: Any) -> str:
-    get_user_model().objects.get().user_permissions.remove(Permission.objects.get(content_type__app_label="shop", codename="change_part"))
+    get_user_model().objects.get().user_permissions.remove(
+        Permission.objects.get(content_type__app_label="shop", codename="change_part")
+    )
     return "mutation_not_allowed"
 
 
