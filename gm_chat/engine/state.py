@@ -55,7 +55,9 @@ class TurnState:
     instructions: str = ""
     """What the project and its plugins tell every model, and the day."""
     outline: str = ""
-    """What there is to ask for, as far as the actor may see it."""
+    """What there is to ask for, as far as the actor may see it, and what of it fits the question."""
+    has_overview: bool = False
+    """Whether the system prompt has all of that already."""
     orchestration: Mapping[str, Any] | None = None
     """What ``done`` says about the coverage of a planned turn."""
     has_called: bool = False
@@ -74,6 +76,11 @@ class TurnState:
         self.failed_rounds, self.mutations = progress.failed_rounds, progress.mutations
         self.spent = dict(progress.spent)
         self.has_called = True
+
+    def introduce_data(self) -> None:
+        """Tell the model what data fits the question, if the system prompt has not told it of all."""
+        if self.outline and not self.has_overview:
+            self.transcript.introduce(self.outline)
 
     def progress(self, seconds: float) -> Progress:
         """What the turn has used so far, in so many seconds of work."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.encoding import UnencodableError, canonical_json, jsonable
@@ -45,12 +45,16 @@ _NO_MORE_CALLS: Final = ToolError("no_more_calls", "No further tool call is poss
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A call's result (a JSON value), what it brought, and the exception that broke the tool, if any."""
+    """A call's result (a JSON value), what it brought, and the exception that broke the tool, if any.
+
+    ``is_same_mistake`` says that the very call was refused before.
+    """
 
     call: Call
     result: Any
     outcome: Outcome
     failure: Exception | None = None
+    is_same_mistake: bool = False
 
     @property
     def event(self) -> ToolResult:
@@ -69,6 +73,7 @@ class Toolbox:
         self.managers = PermittedManagers(services, context)
         """What the tools read and write through."""
         self._read: dict[str, Any] = {}
+        self._refused: set[str] = set()
         self._fresh: list[Answer] = []
         self._has_read = False
 
@@ -149,6 +154,10 @@ class Toolbox:
             self._read.clear()
             self._fresh.clear()
             return answer
+        if answer.outcome is Outcome.FAILED:
+            is_known = key in self._refused
+            self._refused.add(key)
+            return replace(answer, is_same_mistake=is_known)
         if answer.outcome is not Outcome.FRESH:
             return answer
         self._read[key] = answer.result

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.engine.history import addressed_to
 from gm_chat.engine.messages import Call, CallIds, assistant_message, assistant_row, tool_message, tool_row
 from gm_chat.providers.base import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from gm_chat.engine.ports import StoredMessage
 
 __all__ = ["Transcript"]
+
+_USE_DATA: Final = "Answer the question from this data, with names and values, or call another tool."
+"""Said where a small model looks last: by then the prompt is far away, and it counts the rows and is done."""
 
 
 class Transcript:
@@ -33,6 +38,14 @@ class Transcript:
         """Go on with another provider: it sees nothing that is private to the one before, and signs what follows."""
         self._provider = provider
         self._messages = addressed_to(provider, self._messages)
+
+    def introduce(self, text: str) -> None:
+        """Put ``text`` before the user's question, in its message. It is not stored: the next question has its own."""
+        for index in reversed(range(len(self._messages))):
+            if self._messages[index].role == "user":
+                question = self._messages[index].content
+                self._messages[index] = replace(self._messages[index], content=f"{text}\n\n{question}")
+                return
 
     def recall(self, messages: Sequence[Message]) -> None:
         """Put what tells of the time before the history between the prompt and everything else."""
@@ -74,9 +87,12 @@ class Transcript:
         self._rows.append(assistant_row(text, calls, provider=self._provider, metadata=metadata or {}))
 
     def answer(self, results: Iterable[tuple[Call, Any]]) -> None:
-        """Add the results of calls of the round that has just ended."""
+        """Add the results of calls of the round that has just ended. Behind rows stands what they are for."""
         for call, result in results:
-            self._messages.append(tool_message(self._shown_as[call.id], call.name, result, key=call.id))
+            message = tool_message(self._shown_as[call.id], call.name, result, key=call.id)
+            if isinstance(result, Mapping) and result.get("data"):
+                message = replace(message, content=f"{message.content}\n{_USE_DATA}")
+            self._messages.append(message)
             self._rows.append(tool_row(call, result))
 
     def instruct(self, text: str) -> None:

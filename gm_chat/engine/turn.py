@@ -21,7 +21,7 @@ from gm_chat.engine.limits import TurnLimits
 from gm_chat.engine.log import EventLog
 from gm_chat.engine.messages import tool_row
 from gm_chat.engine.ports import ClosedTurn, PendingMutation, Progress, StoredMessage
-from gm_chat.engine.prompt import data_outline, instructions, system_prompt
+from gm_chat.engine.prompt import data_outline, data_overview, instructions, system_prompt
 from gm_chat.engine.shielding import to_the_end
 from gm_chat.engine.state import WRITE_PATIENCE, Loop, TurnState
 from gm_chat.engine.summary import extend_summary, recalled
@@ -213,9 +213,9 @@ class Turn:
         tools = await self._toolbox()
         now = datetime.now(tz=UTC).astimezone()
         project, sections = services.settings.system_prompt, await services.prompt_sections(context)
-        data = await self._outline(tools)
+        overview, outline = await self._data(tools)
         prompt = system_prompt(
-            project=project, sections=sections, now=now, with_tools=bool(tools.definitions), data=data
+            project=project, sections=sections, now=now, with_tools=bool(tools.definitions), data=overview
         )
         messages = [Message("system", prompt), *to_messages(self._history, provider=provider.name)]
         state = self._state = TurnState(
@@ -229,7 +229,8 @@ class Turn:
             may_pause=self._may_pause,
             ends_at=self._ends_at,
             instructions=instructions(project=project, sections=sections, now=now),
-            outline=data,
+            outline=outline,
+            has_overview=bool(overview),
         )
         if self._word is not None:
             state.count_on(self._earlier)
@@ -242,14 +243,14 @@ class Turn:
             tools.note_records()
         return state
 
-    async def _outline(self, tools: Toolbox) -> str:
-        """What the model is told of the data."""
+    async def _data(self, tools: Toolbox) -> tuple[str, str]:
+        """What the model is told of the data: whatever the question, and for this one."""
         if not tools.definitions:
-            return ""
+            return "", ""
         view = await tools.managers.view(self.context.actor)
         if self._services.settings.taint_mutations and any(info.from_data for info in view):
             tools.note_records()  # its words are before the model from now on
-        return data_outline(view, self.context.text)
+        return data_overview(view), data_outline(view, self.context.text)
 
     async def _close(self, ended_by: BaseException | None) -> None:
         """Leave the turn in the store, tell the observer, and set :attr:`last`."""

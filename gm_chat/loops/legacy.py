@@ -14,10 +14,11 @@ from gm_chat.engine.limits import Next
 from gm_chat.providers.base import CallOptions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
 
     from gm_chat.engine.events import Event
     from gm_chat.engine.state import TurnState
+    from gm_chat.engine.tools import Answer
 
 __all__ = ["legacy_loop"]
 
@@ -25,11 +26,13 @@ _WITH_TOOLS: Final = CallOptions()
 _ANSWER_ONLY: Final = CallOptions(tool_choice="none")
 
 _USE_TOOLS: Final = "Look the data up with the tools before you answer. Call a tool; do not write the call as text."
-_ANSWER_NOW: Final = "Answer my question now, in words, from the results above. No more tool calls."
+_ANSWER_NOW: Final = "Answer my question now, with the names and values from the results above. No more tool calls."
+_SAME_MISTAKE: Final = "You have sent that call before, and it fails again. Read the error, and send a different call."
 
 
 async def legacy_loop(turn: TurnState) -> AsyncGenerator[Event, None]:
     """Work a turn with one provider and its tools until there is an answer."""
+    turn.introduce_data()
     answering = False
     recovery = _Recovery(turn)
     while True:
@@ -60,6 +63,14 @@ async def legacy_loop(turn: TurnState) -> AsyncGenerator[Event, None]:
             answering = turn.go_on(answers) is Next.ANSWER
             if answering:
                 turn.transcript.instruct(_ANSWER_NOW)
+            else:
+                _warn(turn, answers)
+
+
+def _warn(turn: TurnState, answers: Sequence[Answer]) -> None:
+    """Say what a small model does not see by itself, and would go on with until the turn's limits end it."""
+    if any(answer.is_same_mistake for answer in answers):
+        turn.transcript.instruct(_SAME_MISTAKE)
 
 
 class _Recovery:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gm_chat.engine.messages import Call
     from gm_chat.engine.ports import ProviderHandle
     from gm_chat.engine.state import TurnState
-    from gm_chat.managers.api import FieldInfo, ManagerView
+    from gm_chat.managers.api import ManagerView
     from gm_chat.planned.budget import RoundBudget
     from gm_chat.planned.config import PlannedChatSettings
     from gm_chat.planned.planner import PlanningResult
@@ -51,9 +51,6 @@ MAX_SEARCHED: Final = 10
 """Managers that the resolver ranks."""
 
 KEPT_RESOLVERS: Final = 32
-
-MAX_CHOICES: Final = 8
-"""Choices of a field that an executor is shown."""
 
 
 async def planned_loop(turn: TurnState) -> AsyncGenerator[Event, None]:
@@ -263,15 +260,10 @@ def _path(view: ManagerView, start: str, goal: str) -> Sequence[str] | None:
 
 
 def _outline(view: ManagerView, names: Sequence[str]) -> str:
-    """Managers as an executor sees them: their fields and paths, and what the fields of few values may be."""
+    """Managers as an executor sees them."""
     lines = ["Managers, with their fields and paths to related ones:"]
     for name in names:
         info = view.get(name)
         if info is not None:
             lines.append(manager_outline(info, view))
-            lines += [f"  {field.name}: {_choices(field)}" for field in info.fields if field.choices]
     return "\n".join(lines) if len(lines) > 1 else ""
-
-
-def _choices(field: FieldInfo) -> str:
-    return " | ".join(repr(value) for value, _ in field.choices[:MAX_CHOICES])

@@ -46,8 +46,9 @@ from gm_chat.managers.measures import (
     parts_of,
 )
 from gm_chat.managers.plan import DEFAULT_LIMITS, PlanLimits, count_of
-from gm_chat.managers.resolve import find_manager, read_key, split_path, type_of_part
+from gm_chat.managers.resolve import DATES, find_manager, read_key, split_path, type_of_part
 from gm_chat.managers.spelling import match_name, nearest, shown
+from gm_chat.managers.values import unquoted
 from gm_chat.plugin import ToolError
 
 __all__ = ["build_aggregate"]
@@ -72,7 +73,7 @@ def build_aggregate(
 
     Every mistake is a :class:`~gm_chat.plugin.ToolError` naming the culprit and what is allowed, nearest first.
     """
-    with proposals(view):
+    with proposals(view, args):
         for key in args:
             if key not in ARGUMENTS:
                 raise ToolError(
@@ -124,25 +125,27 @@ def _group(text: str, manager: ManagerInfo, view: ManagerView, limits: PlanLimit
     key, field = read_key(text, manager, view, depth=limits.depth, what="group_by")
     # A relation alone keeps its name, though it means an id.
     path = key.path[:-1] if len(split_path(text, "group_by")) < len(key.path) else key.path
-    return Group(
-        "__".join((*path, key.part) if key.part else path), key.path, type_of_part(key.part, field.type), key.part
-    )
+    name = "__".join((*path, key.part) if key.part else path)
+    return Group(name, key.path, type_of_part(key.part, field.type), key.part, field.choices)
 
 
 def _fill(value: Any, groups: tuple[Group, ...]) -> str | None:
+    value = unquoted(value)
     if value is None or value is False:
         return None
     if value is not True:
-        raise ToolError("invalid_argument", f"fill must be true or false without quotes, got {shown(value)}")
+        raise ToolError("invalid_argument", f"fill must be true or false, got {shown(value)}")
     periods = [group.name for group in groups if group.part in FILLED or (group.type == "date" and group.part is None)]
-    if len(periods) != 1:
+    if len(periods) > 1:
         raise ToolError(
             "invalid_argument",
-            "fill adds the periods without rows: it needs one date in group_by, with a part such as date__month"
-            + (f", not {len(periods)}" if periods else ""),
-            allowed=[f"date__{part}" for part in FILLED],
+            f"fill adds the periods without rows of one date in group_by, not of {len(periods)}; leave fill out, or "
+            f"all but one of {', '.join(map(repr, periods))}",
         )
-    return periods[0]
+    dates = [group.name for group in groups if group.part is not None or group.type in DATES]
+    if dates and not periods:
+        raise ToolError("invalid_argument", f"fill adds no periods to {dates[0]!r}, only to a {', '.join(FILLED)}")
+    return periods[0] if periods else None  # without a date there are no periods that could be missing
 
 
 # --- measures ---------------------------------------------------------------------------------------------------
@@ -158,6 +161,8 @@ def _measures(
         value = {"value": value}
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         value = _named(value)
+    if isinstance(value, Mapping):
+        value = _righted(value)
     if not isinstance(value, Mapping) or not value:
         raise ToolError(
             "invalid_argument",
@@ -168,7 +173,10 @@ def _measures(
     taken = {group.name for group in groups}
     for name, item in value.items():
         if not isinstance(name, str) or not _MEASURE.fullmatch(name) or "__" in name:
-            raise ToolError("invalid_argument", f"{shown(name)} is no name for a measure: use letters, digits and _")
+            raise ToolError(
+                "invalid_argument",
+                f'{shown(name)} is no name for a measure: use letters, digits and _, as in {{"n": "count()"}}',
+            )
         if name in taken:
             raise ToolError("invalid_argument", f"the measure {name!r} has the name of a group; choose another")
         text, where = _measure_of(name, item)
@@ -179,6 +187,19 @@ def _measures(
             raise ToolError("invalid_formula", f"measure {name!r}: {shown(text)} computes nothing; try count()")
         results.add(Measure(name, formula, kind))
     return results
+
+
+def _righted(measures: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``{"n": "count()"}`` for ``{"count()": "n"}``, which models write as often as they would in SQL."""
+    righted = {
+        item if (is_turned := _is_turned(name, item)) else name: name if is_turned else item
+        for name, item in measures.items()
+    }
+    return righted if len(righted) == len(measures) else measures
+
+
+def _is_turned(name: Any, item: Any) -> bool:
+    return isinstance(name, str) and "(" in name and isinstance(item, str) and bool(_MEASURE.fullmatch(item))
 
 
 def _named(formulas: Sequence[str]) -> dict[str, str]:
@@ -211,13 +232,17 @@ def _measure_of(name: str, item: Any) -> tuple[str, Any]:
 def _having(value: Any, manager: ManagerInfo, results: Results, view: ManagerView, limits: PlanLimits) -> And:
     """Read like any filter, with the measures and the plain groups as fields."""
     kinds: dict[str, FieldType] = {group.name: group.type for group in results.groups if "__" not in group.name}
+    choices = {group.name: group.choices for group in results.groups}
     kinds |= {name: measure.type for name, measure in results.named.items()}
     # A quotient or a mean may be compared with any number, "0.5" as our results show decimals included.
     kinds = {name: "decimal" if kind in NUMBERS else kind for name, kind in kinds.items()}
     columns = ManagerInfo(
         name=f"this aggregate of {manager.name}",
         description="",
-        fields=tuple(FieldInfo(name=name, type=kind, lookups=_lookups(kind)) for name, kind in kinds.items()),
+        fields=tuple(
+            FieldInfo(name=name, type=kind, lookups=_lookups(kind), choices=choices.get(name, ()))
+            for name, kind in kinds.items()
+        ),
     )
     having = parse_filters(value, columns, view, limits.filters, what="having")
     _check_having(having)

@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
 from typing import Any, Final
 
 from gm_chat.managers.api import (
@@ -37,7 +36,7 @@ from gm_chat.managers.api import (
     Where,
 )
 from gm_chat.managers.meant import UnknownNameError
-from gm_chat.managers.periods import Period, midnight, period_of
+from gm_chat.managers.periods import bounds_of, is_period, period_in
 from gm_chat.managers.references import is_reference, read_reference
 from gm_chat.managers.resolve import DATES, match_field, read_keys, read_order, split_path
 from gm_chat.managers.spelling import MAX_ALLOWED, match_name, nearest, shown
@@ -241,7 +240,7 @@ class _Parser:
             scopes = (manager, self._root)
             reference = read_reference(value, field, lookup, scopes, self._view, depth=self._limits.depth)
             return Condition((field.name,), lookup, reference)
-        if field.type in DATES and (bounds := _bounds(field.type, lookup, value)) is not None:
+        if field.type in DATES and (bounds := bounds_of(field.type, lookup, value)) is not None:
             return And(tuple(Condition((field.name,), other, bound) for other, bound in bounds))
         try:
             parsed = self._value(field, lookup, value, name)
@@ -301,11 +300,13 @@ def _lookup(manager: ManagerInfo, field: FieldInfo, rest: list[str], value: Any)
         if part is not None and part in _PARTS and comparison is not None:
             return part if comparison == "exact" else f"{part}__{comparison}"
         values = value if isinstance(value, list | tuple) else [value]
-        if part == "date" and comparison is not None and all(_period(field.type, item) for item in values):
+        if part == "date" and comparison and all(period_in(field.type, item) for item in values):
             return comparison
     written = "__".join(rest)
     lookup = match_name(written, field.lookups) if rest else "exact"
     if lookup is None or lookup not in field.lookups:
+        if written in _TEXT and (written == "iexact" or (field.type in DATES and is_period(field.type, value))):
+            return "exact"  # models ask of a date as of its text: {"ordered_on__icontains": "2025-05"}
         raise ToolError(
             "unknown_lookup",
             f"{field.name!r} of {manager.name} has no lookup {shown(written)}",
@@ -356,43 +357,3 @@ def _asks_for_null(rest: list[str], value: Any) -> bool | None:
     if len(rest) == 1 and rest[0].casefold() == "isnull":
         return bool(coerce(value, "boolean", name="isnull"))
     return None
-
-
-def _bounds(kind: FieldType, lookup: str, value: Any) -> list[tuple[str, Any]] | None:
-    """What a comparison with a day or a period asks of a date or a moment; ``None`` for any other value."""
-    if lookup == "range" and isinstance(value, list | tuple) and len(value) == 2:
-        first, last = _bounds(kind, "gte", value[0]), _bounds(kind, "lte", value[1])
-        return [*first, *last] if first is not None and last is not None else None
-    period = _period(kind, value)
-    if period is None:
-        return None
-    if kind == "date" or lookup == "date":
-        first_day, last_day = period.days
-        if first_day == last_day and lookup in ("exact", "date"):
-            return [(lookup, first_day)]
-        prefix = "date__" if lookup == "date" else ""
-        whole = [(f"{prefix}gte", first_day), (f"{prefix}lte", last_day)]
-        ends: dict[str, Any] = {"gte": first_day, "lt": first_day, "gt": last_day, "lte": last_day}
-    elif period.start == period.end:
-        whole = [("exact", period.start)]
-        ends = dict.fromkeys(("gte", "lt", "gt", "lte"), period.start)
-    else:
-        whole = [("gte", period.start), ("lt", period.end)]
-        ends = {"gte": period.start, "lt": period.start}
-        if lookup in ("gt", "lte"):  # after, or up to, the last moment before the period's end
-            return [("gte" if lookup == "gt" else "lt", period.end)]
-    if lookup in ("exact", "date"):
-        return whole
-    return [(lookup, ends[lookup])] if lookup in ends else None
-
-
-def _period(kind: FieldType, value: Any) -> Period | None:
-    """The days that a text means: words, or of a moment also a bare date."""
-    if not isinstance(value, str):
-        return None
-    day = plain_date(value)
-    if day is None:
-        return period_of(value)
-    if kind == "date" or not date(2, 1, 1) <= day <= date(9998, 12, 30):
-        return None
-    return Period(midnight(day), midnight(day + timedelta(days=1)))

@@ -41,12 +41,16 @@ AggregateFunction = Literal["count", "sum", "avg", "min", "max", "median"]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A column that rows are grouped by, through to-one relations; ``name`` is its key in the result."""
+    """A column that rows are grouped by, through to-one relations; ``name`` is its key in the result.
+
+    ``choices`` are those of the field, as (value, label) pairs.
+    """
 
     name: str
     path: Path
     type: FieldType
     part: DatePart | None = None
+    choices: tuple[tuple[Any, str], ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ in the current time zone, except that hours and minutes count from this very mom
     previous 3 months, next 2 weeks                      whole calendar units beside this one, without it
     last 30 days, past 3 months                          from that day up to and including today
     last 12 hours                                        from that moment up to now
+    2025, 2025-05, May 2025, 2025-Q2, Q2 2025            the whole year, month or quarter
     start of this month, start of 3 months ago           a calendar unit's first day
     end of previous quarter                              a calendar unit's last day
 
@@ -27,12 +28,14 @@ from typing import TYPE_CHECKING, Any, Final
 from django.conf import settings
 from django.utils import timezone
 
+from gm_chat.managers.values import plain_date
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gm_chat.managers.api import DatePart
+    from gm_chat.managers.api import DatePart, FieldType
 
-__all__ = ["Period", "calendar_part", "midnight", "period_of"]
+__all__ = ["Period", "bounds_of", "calendar_part", "is_period", "midnight", "period_in", "period_of"]
 
 _MAX_COUNT: Final = 10_000
 _UNIT: Final = r"(?P<unit>minute|hour|day|week|month|quarter|year)s?"
@@ -51,6 +54,20 @@ _FORMS: Final = tuple(
 _CALENDAR: Final = re.compile(r"\b(?:last|past) (?=(?:\d+ )?calendar )")
 """Of the calendar "the last 3 months" are whole ones."""
 _EDGE: Final = re.compile(r"(?P<edge>start|beginning|end)\s+of\s+(?:the\s+)?(?P<rest>.+)")
+_MONTH_NAMES: Final = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_NAMED: Final = tuple(
+    re.compile(form)
+    for form in (
+        r"(?P<year>\d{4})",
+        r"(?P<year>\d{4})-(?P<month>\d{2})",
+        r"(?P<name>[a-z]{3,9})\s+(?P<year>\d{4})",
+        r"(?P<year>\d{4})[- ]?q(?P<quarter>[1-4])",
+        r"q(?P<quarter>[1-4])[- ]?(?P<year>\d{4})",
+    )
+)
 _WORDS: Final = {"now": 0, "today": 0, "yesterday": -1, "tomorrow": 1}
 _CLOCK: Final = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1)}
 _MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
@@ -85,6 +102,51 @@ def period_of(text: str, *, now: datetime | None = None) -> Period | None:
         return _whole(first) if edge["edge"] != "end" else _whole(last)
     except (OverflowError, ValueError):
         return None
+
+
+def bounds_of(kind: FieldType, lookup: str, value: Any) -> list[tuple[str, Any]] | None:
+    """What a comparison with a day or a period asks of a date or a moment; ``None`` for any other value."""
+    if lookup == "range" and isinstance(value, list | tuple) and len(value) == 2:
+        first, last = bounds_of(kind, "gte", value[0]), bounds_of(kind, "lte", value[1])
+        return [*first, *last] if first is not None and last is not None else None
+    period = period_in(kind, value)
+    if period is None:
+        return None
+    if kind == "date" or lookup == "date":
+        first_day, last_day = period.days
+        if first_day == last_day and lookup in ("exact", "date"):
+            return [(lookup, first_day)]
+        prefix = "date__" if lookup == "date" else ""
+        whole = [(f"{prefix}gte", first_day), (f"{prefix}lte", last_day)]
+        ends: dict[str, Any] = {"gte": first_day, "lt": first_day, "gt": last_day, "lte": last_day}
+    elif period.start == period.end:
+        whole = [("exact", period.start)]
+        ends = dict.fromkeys(("gte", "lt", "gt", "lte"), period.start)
+    else:
+        whole = [("gte", period.start), ("lt", period.end)]
+        ends = {"gte": period.start, "lt": period.start}
+        if lookup in ("gt", "lte"):  # after, or up to, the last moment before the period's end
+            return [("gte" if lookup == "gt" else "lt", period.end)]
+    if lookup in ("exact", "date"):
+        return whole
+    return [(lookup, ends[lookup])] if lookup in ends else None
+
+
+def is_period(kind: FieldType, value: Any) -> bool:
+    """Whether a text means a day or a longer period."""
+    return plain_date(value) is not None or period_in(kind, value) is not None
+
+
+def period_in(kind: FieldType, value: Any) -> Period | None:
+    """The days that a text means: words, or of a moment also a bare date."""
+    if not isinstance(value, str):
+        return None
+    day = plain_date(value)
+    if day is None:
+        return period_of(value)
+    if kind == "date" or not date(2, 1, 1) <= day <= date(9998, 12, 30):
+        return None
+    return _whole(day)
 
 
 def midnight(day: date) -> datetime:
@@ -129,7 +191,7 @@ _NUMBERS_OF: Final[Mapping[str, Callable[[date], int]]] = {
 def _read(words: str, now: datetime) -> Period | None:
     match = next((found for form in _FORMS if (found := form.fullmatch(words))), None)
     if match is None:
-        return None
+        return _named(words)
     given = match.groupdict()
     today = _local(now).date()
     if given.get("word"):
@@ -151,6 +213,25 @@ def _read(words: str, now: datetime) -> Period | None:
         moment = now + steps * _CLOCK[unit]
         return Period(moment, moment)
     return _whole(_shift(today, unit, steps))
+
+
+def _named(words: str) -> Period | None:
+    """The year, month or quarter of that name."""
+    match = next((found for form in _NAMED if (found := form.fullmatch(words))), None)
+    if match is None:
+        return None
+    given = match.groupdict()
+    unit, month = "year", 1
+    if given.get("quarter"):
+        unit, month = "quarter", 3 * int(given["quarter"]) - 2
+    elif given.get("name"):
+        named = [number for number, name in enumerate(_MONTH_NAMES, 1) if name.startswith(given["name"])]
+        if not named:
+            return None
+        unit, month = "month", named[0]
+    elif given.get("month"):
+        unit, month = "month", int(given["month"])
+    return _units(date(int(given["year"]), month, 1), unit, 0, 1)
 
 
 def _local(moment: datetime) -> datetime:

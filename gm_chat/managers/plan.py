@@ -27,6 +27,7 @@ from gm_chat.managers.filters import FilterLimits, parse_filters
 from gm_chat.managers.meant import UnknownNameError, proposals
 from gm_chat.managers.resolve import find_manager, find_relation, match_field, read_keys, read_order, split_path
 from gm_chat.managers.spelling import match_name, nearest, shown
+from gm_chat.managers.values import unquoted
 from gm_chat.plugin import ToolError
 
 __all__ = ["DEFAULT_LIMITS", "PlanLimits", "build_plan", "count_of"]
@@ -69,7 +70,7 @@ def build_plan(
     Every mistake is a :class:`~gm_chat.plugin.ToolError` naming the culprit and what is allowed, nearest first.
     A ``limit`` above ``max_results`` is lowered to it.
     """
-    with proposals(view):
+    with proposals(view, args):
         for key in args:
             if key not in ARGUMENTS:
                 raise ToolError("invalid_argument", f"query takes no argument {shown(key)}", allowed=list(ARGUMENTS))
@@ -95,12 +96,13 @@ def count_of(value: Any, name: str, *, least: int, default: int) -> int:
     """Read a ``limit`` or an ``offset``."""
     if value is None:
         return default
+    value = unquoted(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ToolError(
             "invalid_argument",
-            f"{name} must be an integer of at least {least}, without quotes; got {shown(value)}",
+            f"{name} must be an integer of at least {least}, got {shown(value)}",
             allowed=f"{least} or more",
         )
     if name == "offset" and value > MAX_OFFSET:

@@ -2,10 +2,11 @@
 
 What is accepted, the same for filters and for mutation inputs:
 
-* ``string``: text of at most 10,000 characters, without NUL and lone surrogates, which databases refuse.
-* ``integer``: a JSON integer of 64 bits (``5.0`` counts, ``"5"`` does not, ``true`` does not).
+* ``string``: text of at most 10,000 characters, without NUL and lone surrogates, which databases refuse; or an integer.
+* ``integer``: a JSON integer of 64 bits (``5.0`` counts, ``true`` does not).
 * ``number``: a finite JSON number. ``decimal``: a JSON number or its text, as our results show it (``"12.50"``).
 * ``boolean``: ``true`` or ``false`` alone.
+* Each of these three counts in quotes, too (``"5"``, ``"true"``): models add them.
 * ``date``, ``time``, ``datetime``: ISO 8601 text; a datetime without an offset is in the project's time zone.
 * ``duration``: seconds, or text as Django or ISO 8601 write it. ``uuid``: its text.
 * ``json``: any JSON value of bounded depth. ``binary``: ``"base64:..."``, as our results show it.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 import math
 import re
 import uuid
@@ -34,7 +36,7 @@ from gm_chat.plugin import ToolError
 if TYPE_CHECKING:
     from gm_chat.managers.api import FieldType
 
-__all__ = ["MAX_TEXT", "coerce", "plain_date"]
+__all__ = ["MAX_TEXT", "coerce", "plain_date", "unquoted"]
 
 MAX_TEXT: Final = 10_000
 """Longest text of a value, in characters. (SQLite refuses LIKE patterns over 50,000 bytes.)"""
@@ -43,6 +45,7 @@ MAX_DIGITS: Final = 60
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DECIMAL: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_INTEGER: Final = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _LONGEST: Final = timedelta(days=100_000_000)  # in microseconds it fits 64 bits, as SQLite and MariaDB store it
 
 
@@ -74,10 +77,22 @@ def plain_date(value: Any) -> date | None:
         return None
 
 
+def unquoted(value: Any) -> Any:
+    """The number or truth value, if ``value`` is the text of one (``"5"``, ``"2.50"``, ``"true"``); else ``value``."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _DECIMAL.fullmatch(text):
+        return float(text)
+    return {"true": True, "false": False}.get(text.casefold(), value)
+
+
 def _choice(value: Any, choices: Sequence[tuple[Any, str]], name: str) -> Any:
     if not isinstance(value, Mapping | list):
-        for stored, _ in choices:
-            if stored == value and isinstance(stored, bool) == isinstance(value, bool):
+        for meant, (stored, _) in itertools.product((value, unquoted(value)), choices):
+            if stored == meant and isinstance(stored, bool) == isinstance(meant, bool):
                 return stored
         if isinstance(value, str):
             matches = [stored for stored, label in choices if label.casefold() == value.casefold()]
@@ -95,6 +110,12 @@ def _check_text(value: str, max_text: int | None) -> None:
         raise _RefusedError("text without NUL characters and lone surrogates")
 
 
+def _free_text(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(_integer(value))
+    return _string(value)
+
+
 def _string(value: Any) -> str:
     if not isinstance(value, str):
         raise _RefusedError("text in quotes")
@@ -102,16 +123,18 @@ def _string(value: Any) -> str:
 
 
 def _integer(value: Any) -> int:
+    value = unquoted(value)
     if isinstance(value, float) and value.is_integer() and abs(value) <= 2**53:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _RefusedError("an integer without quotes")
+        raise _RefusedError("an integer")
     if not -(2**63) <= value < 2**63:
         raise _RefusedError("an integer of at most 64 bits")
     return value
 
 
 def _number(value: Any) -> float:
+    value = unquoted(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -119,7 +142,7 @@ def _number(value: Any) -> float:
             number = math.inf
         if math.isfinite(number):
             return number
-    raise _RefusedError("a finite number without quotes")
+    raise _RefusedError("a finite number")
 
 
 def _decimal(value: Any) -> Decimal:
@@ -144,8 +167,9 @@ def _decimal(value: Any) -> Decimal:
 
 
 def _boolean(value: Any) -> bool:
+    value = unquoted(value)
     if not isinstance(value, bool):
-        raise _RefusedError("true or false without quotes")
+        raise _RefusedError("true or false")
     return value
 
 
@@ -228,7 +252,7 @@ def _binary(value: Any) -> bytes:
 
 
 _COERCE: Final[Mapping[FieldType, Callable[[Any], Any]]] = {
-    "string": _string,
+    "string": _free_text,
     "integer": _integer,
     "number": _number,
     "decimal": _decimal,

@@ -13,7 +13,6 @@ from gm_chat.tools.query import HIDDEN_NOTE, MAX_BYTES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gm_chat.managers.api import ManagerView
     from gm_chat.managers.measures import AggregatePlan
 
 __all__ = ["aggregate"]
@@ -34,11 +33,11 @@ _AGGREGATE = ToolDefinition(
             "group_by": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": '["FIELD", "RELATION__FIELD", "DATE__month"]; or year quarter week day weekday',
+                "description": '["FIELD", "RELATION__FIELD"]; of dates "FIELD__month" year quarter week day weekday',
             },
-            "filters": {"type": "object", "description": 'as in query: {"status": "open"}'},
-            "having": {"type": "object", "description": 'of measures: {"a__gt": 9}'},
-            "order_by": {"type": "array", "items": {"type": "string"}, "description": '["-a"]'},
+            "filters": {"type": "object", "description": "as in query"},
+            "having": {"type": "object", "description": "leave out, or: which groups to keep, by measures"},
+            "order_by": {"type": "array", "items": {"type": "string"}, "description": "of measures, as in query"},
             "fill": {"type": "boolean", "description": "adds periods without rows"},
             "limit": {"type": "integer", "minimum": 1},
         },
@@ -67,27 +66,20 @@ async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
         result["total_count"] = plan.offset + len(page.data)
     if page.truncated:
         result["truncated"] = True
-    if page.data and (labels := _labels(plan, view)):
+    if page.data and (labels := _labels(plan)):
         result["labels"] = labels
     if any(view.rows_may_be_hidden(name) for name in managers_of_aggregate(plan, view)):
         result["note"] = HIDDEN_NOTE  # by the actor's rights alone: a note that depended on rows would betray them
     return result
 
 
-def _labels(plan: AggregatePlan, view: ManagerView) -> dict[str, dict[str, str]]:
+def _labels(plan: AggregatePlan) -> dict[str, dict[str, str]]:
     """For each group with choices, by name: what its stored values are called."""
-    found = {}
-    for group in plan.groups:
-        manager = view.get(plan.manager)
-        for hop in group.path[:-1]:
-            target = next((item.target for item in manager.relations if item.name == hop), "") if manager else ""
-            manager = view.get(target)
-        for field in manager.fields if manager else ():
-            if field.name == group.path[-1]:
-                labels = {str(value): label for value, label in field.choices if str(value) != label}
-                if labels:
-                    found[group.name] = labels
-    return found
+    found = {
+        group.name: {str(value): label for value, label in group.choices if str(value) != label}
+        for group in plan.groups
+    }
+    return {name: labels for name, labels in found.items() if labels}
 
 
 aggregate: Final = ToolSpec(definition=_AGGREGATE, run=_run)

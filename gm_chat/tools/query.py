@@ -36,19 +36,19 @@ def query_properties() -> dict[str, Any]:
         },
         "filters": {
             "type": "object",
-            "description": 'all must hold: {"name__icontains": "bolt", "supplier__name__icontains": "acme", '
-            '"DATE": "last 30 days", "FIELD__gt": {"field": "OTHER"}}; lookups: icontains gt gte lt lte in isnull '
-            "weekday; also and, or, not",
+            "description": 'all must hold; leave out for all rows. {"name__icontains": "bolt", '
+            '"supplier__name__icontains": "acme"}; dates take "2024-05" or "last 30 days"; lookups: icontains gt gte '
+            'lt lte in isnull weekday; {"FIELD__gt": {"field": "OTHER"}}; also and, or, not',
         },
         "order_by": {
             "type": "array",
             "items": {"type": "string"},
-            "description": '["-price"]: highest first',
+            "description": '["-FIELD"]: highest first',
         },
         "first_per": {
             "type": "array",
             "items": {"type": "string"},
-            "description": '["part"]: only the first row of each, by order_by',
+            "description": '["RELATION"]: only the first row of each, by order_by',
         },
         "limit": {"type": "integer", "minimum": 1},
         "offset": {"type": "integer", "minimum": 0},

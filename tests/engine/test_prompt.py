@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, cast
 
-from gm_chat.engine.prompt import data_outline, system_prompt
+from gm_chat.engine.prompt import data_outline, data_overview, manager_outline, system_prompt
 from gm_chat.managers.api import FieldInfo, ManagerInfo, ManagerView, RelationInfo
 
 if TYPE_CHECKING:
@@ -84,6 +84,23 @@ def test_managers_that_fit_the_question_are_outlined_within_bounds() -> None:
     assert lines[2] == "- M1Manager: f0, f1, f2, f3, f4, f5, f6, f7, f8"
 
 
-def test_the_outline_comes_last() -> None:
+def test_what_a_field_takes_is_told_where_its_name_does_not() -> None:
+    fields = (
+        FieldInfo(name="status", type="string", choices=(("draft", "In design"), ("out", "Released"))),
+        FieldInfo(name="due", type="datetime"),
+        FieldInfo(name="size", type="integer", choices=tuple((number, f"{number}") for number in range(9))),
+    )
+    info = ManagerInfo(name="PartManager", description="Parts.", fields=fields)
+    outline = manager_outline(info, cast("ManagerView", View(info)))
+    assert outline == "- PartManager: status (In design|Released), due (date), size"
+
+
+def test_the_overview_is_whole_or_none() -> None:
+    few, many = View(manager(1), manager(2)), View(*(manager(number, fields=30) for number in range(30)))
+    assert data_overview(cast("ManagerView", few)).splitlines()[1:] == ["- M1Manager: f0", "- M2Manager: f0"]
+    assert data_overview(cast("ManagerView", many)) == data_overview(cast("ManagerView", View())) == ""
+
+
+def test_the_overview_comes_last() -> None:
     prompt = system_prompt(project="Project.", sections=["Plugin."], now=NOW, with_tools=True, data="Managers: A.")
     assert prompt.endswith("Project.\n\nPlugin.\n\nManagers: A.")

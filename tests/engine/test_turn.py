@@ -114,12 +114,29 @@ async def test_the_prompt_outlines_the_data_that_the_actor_may_see() -> None:
 
     services = MemoryServices(tools=[tool(query)], managers=Managers())
     turn = await play_turn(services, ["ok"], text="What do parts cost?")
-    outline = turn.requests[0].system.split("\n\n")[-1]
-    first, _, last = outline.splitlines()
-    assert (first, last) == ("Managers: PartManager.", "- PartManager: name")
+    assert turn.requests[0].system.endswith("\n- PartManager: name")
+    assert turn.requests[0].messages[1].content == "What do parts cost?"
     services.tools = []
     turn = await play_turn(services, ["ok"])
     assert "PartManager" not in turn.requests[0].system
+
+
+async def test_of_much_data_each_question_brings_what_fits_it_and_the_prompt_stays_as_it_was() -> None:
+    async def query(args: Mapping[str, Any], context: ToolContext) -> Any:
+        return 1
+
+    fields = tuple(FieldInfo(name=f"field_{number}", type="string") for number in range(30))
+    others = [ManagerInfo(name=f"M{number}Manager", description="", fields=fields) for number in range(20)]
+    services = MemoryServices(tools=[tool(query)], managers=Managers(*others))
+    first = await play_turn(services, [call("query")], ["ok"], text="What do parts cost?")
+    asked = first.requests[0].messages[1].content
+    assert asked.startswith("Managers: M0Manager, ")
+    assert asked.endswith("\n- PartManager: name\n\nWhat do parts cost?")
+    assert first.requests[1].messages[1].content == asked
+    second = await play_turn(services, ["ok"], text="And projects?")
+    assert second.requests[0].system == first.requests[0].system
+    assert "PartManager" not in second.requests[0].system
+    assert second.requests[0].messages[1].content == "What do parts cost?"
 
 
 async def test_a_tool_gets_the_turn_its_own_id_and_a_deadline() -> None:
@@ -577,11 +594,14 @@ RIGHTS = ManagerVisibility(frozenset({"name"}), frozenset(), frozenset())
 class Managers:
     """A manager service that notes what reaches it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *others: ManagerInfo) -> None:
+        self.infos = [PARTS, *others]
         self.calls: list[str] = []
 
     async def view(self, actor: Actor) -> Any:
-        return MaskedView(SchemaIndex.build([PARTS]), Visibility("all", {"PartManager": RIGHTS}))
+        seen = {info.name: frozenset(field.name for field in info.fields) for info in self.infos}
+        rights = {name: ManagerVisibility(fields, frozenset(), frozenset()) for name, fields in seen.items()}
+        return MaskedView(SchemaIndex.build(self.infos), Visibility("all", rights | {"PartManager": RIGHTS}))
 
     async def query(self, plan: Any, actor: Actor, *, deadline: float | None) -> Any:
         self.calls.append("query")

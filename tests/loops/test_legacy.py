@@ -386,6 +386,15 @@ async def test_errors_are_not_remembered(services: MemoryServices, tools: Tools)
     assert turn.requests[2].options.tool_choice == "auto"
 
 
+async def test_a_model_that_sends_a_refused_call_again_is_told_so(services: MemoryServices) -> None:
+    wrong = call("query", field="wrong")
+    turn = await play_turn(services, [wrong], [call("query", field="wrong", n=2)], [wrong], ["Sorry."])
+    last = [request.messages[-1] for request in turn.requests]
+    assert [message.role for message in last] == ["user", "tool", "tool", "user"]
+    assert "sent that call before" in last[3].content
+    assert all("sent that call before" not in row.content for row in services.store.closed[-1].messages)
+
+
 async def test_a_write_makes_a_read_worth_repeating(services: MemoryServices, tools: Tools) -> None:
     turn = await play_turn(services, [call("query")], [call("mutate", n=1)], [call("query")], ["ok"])
     assert tools.names == ["query", "mutate", "query"]

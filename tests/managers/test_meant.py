@@ -57,6 +57,44 @@ def test_for_aggregates_too(desk: Desk, arguments: dict[str, Any]) -> None:
     assert error.message.endswith('; did you mean "material__density"?')
 
 
+@pytest.mark.parametrize(
+    ("arguments", "corrected"),
+    [
+        ({"fields": ["name", "density"]}, {"fields": ["name", "material__density"]}),
+        ({"fields": ["name", {"PartManager": ["name"]}]}, None),
+        (
+            {"fields": ["name"], "filters": {"or": [{"density__gt": 2}, {"name": "density"}]}},
+            {"fields": ["name"], "filters": {"or": [{"material__density__gt": 2}, {"name": "density"}]}},
+        ),
+        ({"fields": ["name"], "order_by": ["-density"]}, {"fields": ["name"], "order_by": ["-material__density"]}),
+        ({"fields": ["name"], "order_by": ["density"], "filters": {"name__in": ["x" * 600] * 2}}, None),
+    ],
+)
+def test_the_call_is_shown_as_it_would_be_right(
+    desk: Desk, arguments: dict[str, Any], corrected: dict[str, Any] | None
+) -> None:
+    shown = refused(desk, manager="PartManager", **arguments).details.get("corrected")
+    assert shown == (corrected and {"manager": "PartManager", **corrected})
+    if shown is not None:
+        assert build_plan(shown, desk.view, max_results=10).manager == "PartManager"
+
+
+def test_an_aggregate_is_shown_as_it_would_be_right(desk: Desk) -> None:
+    wrong = {"measures": {"density": "avg(density * price)", "n": {"formula": "count()", "where": {"density__gt": 1}}}}
+    error = refused(desk, build_aggregate, manager="PartManager", **wrong)
+    assert error.details["corrected"]["measures"] == {
+        "density": "avg(material__density * price)",
+        "n": {"formula": "count()", "where": {"material__density__gt": 1}},
+    }
+    assert build_aggregate(error.details["corrected"], desk.view, max_results=10).manager == "PartManager"
+
+
+def test_dates_are_found_by_what_they_are(desk: Desk) -> None:
+    error = refused(desk, manager="OrderManager", fields=["id"], filters={"DATE__gte": "2025-05"})
+    assert "did you mean " in error.message
+    assert error.details["corrected"]["filters"] != {"DATE__gte": "2025-05"}
+
+
 def test_there_are_only_so_many_proposals(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST", 1)
     crowded = 0

@@ -24,16 +24,21 @@ TYPES = (
     ("kind", "value", "expected"),
     [
         ("string", "a\nb \u2028 \U0001f600 שלום", "a\nb \u2028 \U0001f600 שלום"),
+        ("string", 5, "5"),
         ("integer", 5, 5),
+        ("integer", " 5", 5),
+        ("integer", "5.0", 5),
         ("integer", 5.0, 5),
         ("integer", -(2**63), -(2**63)),
         ("number", 5, 5.0),
+        ("number", "-2.5e3", -2500.0),
         ("number", 0.25, 0.25),
         ("decimal", 5, Decimal(5)),
         ("decimal", 0.1, Decimal("0.1")),
         ("decimal", "12.50", Decimal("12.50")),
         ("decimal", " -1e3 ", Decimal(-1000)),
         ("boolean", True, True),
+        ("boolean", "False", False),
         ("date", "2024-02-29", date(2024, 2, 29)),
         ("datetime", "2024-02-29T10:00:00+02:00", datetime(2024, 2, 29, 8, tzinfo=UTC)),
         ("datetime", "2024-02-29 10:00", datetime(2024, 2, 29, 10, tzinfo=timezone.get_default_timezone())),
@@ -56,14 +61,30 @@ def test_accepted(kind: Any, value: Any, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        *(("string", value) for value in (5, None, True, ["x"], {"x": 1}, "a\x00", "\udc80", "x" * 10_001)),
-        *(("integer", value) for value in ("5", True, 5.5, 2**63, float("nan"), float("inf"), 10**4000, None, [5])),
-        *(("number", value) for value in ("5", True, float("nan"), float("-inf"), 10**400)),
+        *(("string", value) for value in (5.5, 2**63, None, True, ["x"], {"x": 1}, "a\x00", "\udc80", "x" * 10_001)),
+        *(
+            ("integer", value)
+            for value in (
+                "5x",
+                "true",
+                True,
+                5.5,
+                2**63,
+                "9" * 19,
+                "9" * 99,
+                float("nan"),
+                float("inf"),
+                10**4000,
+                None,
+                [5],
+            )
+        ),
+        *(("number", value) for value in ("5x", "nan", "1e999", "\u0661", True, float("nan"), float("-inf"), 10**400)),
         *(
             ("decimal", value)
             for value in ("x", "NaN", "Infinity", True, float("nan"), "1e999", 10**100, "1" * 61, "\u0661")
         ),
-        *(("boolean", value) for value in ("true", 1, 0, None)),
+        *(("boolean", value) for value in ("yes", "1", 1, 0, None)),
         *(("date", value) for value in ("2024-02-30", "2024-1-1", "01.02.2024", 20240101, "2024-01-01T00:00:00")),
         *(("datetime", value) for value in ("yesterday", 1704067200, "0001-01-01T00:00:00", "9999-12-31T23:59:59")),
         *(("time", value) for value in ("25:00", 10, "10:00+01:00")),
@@ -94,6 +115,7 @@ def test_choices() -> None:
     choices = ((1, "One"), (2, "Two"), (3, "two"))
     assert coerce(1, "integer", name="it", choices=choices) == 1
     assert coerce("one", "integer", name="it", choices=choices) == 1
+    assert coerce("2", "integer", name="it", choices=choices) == 2
     for value in (True, 4, "two", [1], {"value": 1}, None):
         with pytest.raises(ToolError) as caught:
             coerce(value, "integer", name="it", choices=choices)
