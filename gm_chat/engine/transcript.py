@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Transcript"]
 
-_USE_DATA: Final = "Answer the question from this data, with names and values, or call another tool."
+_USE_DATA: Final = (
+    "Answer the question from this data, naming each row and value that it asks for, or call another tool."
+)
 """Said where a small model looks last: by then the prompt is far away, and it counts the rows and is done."""
 
 

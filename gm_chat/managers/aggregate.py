@@ -35,7 +35,7 @@ from gm_chat.managers.cost import check_aggregate
 from gm_chat.managers.filters import parse_filters
 from gm_chat.managers.formula import parse_formula
 from gm_chat.managers.meaning import NUMBERS, FormulaReader, Results
-from gm_chat.managers.meant import proposals
+from gm_chat.managers.meant import proposing
 from gm_chat.managers.measures import (
     AcrossGroups,
     Aggregated,
@@ -61,6 +61,7 @@ _MEASURE: Final = re.compile(r"[^\W\d]\w{0,59}")
 _COMPARISONS: Final = ("exact", "gt", "gte", "lt", "lte", "in", "range", "isnull")
 
 
+@proposing
 def build_aggregate(
     args: Mapping[str, Any],
     view: ManagerView,
@@ -73,32 +74,29 @@ def build_aggregate(
 
     Every mistake is a :class:`~gm_chat.plugin.ToolError` naming the culprit and what is allowed, nearest first.
     """
-    with proposals(view, args):
-        for key in args:
-            if key not in ARGUMENTS:
-                raise ToolError(
-                    "invalid_argument", f"aggregate takes no argument {shown(key)}", allowed=list(ARGUMENTS)
-                )
-        manager = find_manager(args.get("manager"), view)
-        groups = _groups(args.get("group_by"), manager, view, limits)
-        results = _measures(args.get("measures"), manager, view, limits, groups)
-        if args.get("having") is not None and not groups:
-            raise ToolError("invalid_argument", "having chooses among groups: name some in group_by, or use filters")
-        where = parse_filters(args.get("filters"), manager, view, limits.filters)
-        plan = AggregatePlan(
-            manager=manager.name,
-            groups=groups,
-            measures=tuple(results.measures.values()),
-            where=where,
-            having=_having(args.get("having"), manager, results, view, limits),
-            order=_order(args.get("order_by"), [*(group.name for group in groups), *results.named], limits),
-            limit=min(count_of(args.get("limit"), "limit", least=1, default=max_results), max_results),
-            offset=count_of(args.get("offset"), "offset", least=0, default=0),
-            fill=_fill(args.get("fill"), groups),
-            max_bytes=max_bytes,
-        )
-        check_aggregate(plan, subselects=limits.subselects)
-        return plan
+    for key in args:
+        if key not in ARGUMENTS:
+            raise ToolError("invalid_argument", f"aggregate takes no argument {shown(key)}", allowed=list(ARGUMENTS))
+    manager = find_manager(args.get("manager"), view)
+    groups = _groups(args.get("group_by"), manager, view, limits)
+    results = _measures(args.get("measures"), manager, view, limits, groups)
+    if args.get("having") and not groups:
+        raise ToolError("invalid_argument", "having chooses among groups: name some in group_by, or use filters")
+    where = parse_filters(args.get("filters"), manager, view, limits.filters)
+    plan = AggregatePlan(
+        manager=manager.name,
+        groups=groups,
+        measures=tuple(results.measures.values()),
+        where=where,
+        having=_having(args.get("having"), manager, results, view, limits),
+        order=_order(args.get("order_by"), [*(group.name for group in groups), *results.named], limits),
+        limit=min(count_of(args.get("limit"), "limit", least=1, default=max_results), max_results),
+        offset=count_of(args.get("offset"), "offset", least=0, default=0),
+        fill=_fill(args.get("fill"), groups),
+        max_bytes=max_bytes,
+    )
+    check_aggregate(plan, subselects=limits.subselects)
+    return plan
 
 
 # --- groups -----------------------------------------------------------------------------------------------------
@@ -116,6 +114,8 @@ def _groups(value: Any, manager: ManagerInfo, view: ManagerView, limits: PlanLim
     for item in items:
         if not isinstance(item, str):
             raise ToolError("invalid_argument", f'group_by: {shown(item)} is not a field such as "customer__state"')
+        if item == "*":
+            continue  # all rows, as in count(*)
         group = _group(item, manager, view, limits)
         found.setdefault(group.name, group)
     return tuple(found.values())

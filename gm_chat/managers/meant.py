@@ -2,18 +2,18 @@
 
 Models mostly know what they look for and miss where it lies: the field is one relation away, the path begins with the
 manager's own name, or a lookup stands where only a field can. Nothing is guessed silently: the call is refused all the
-same, and what is proposed is seen by the asker. With the proposal comes the whole call as it then reads, since a small
-model copies better than it mends.
+same, and what is proposed is seen by the asker. With the proposal comes the whole call as it would be right, since a
+small model copies better than it mends.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from functools import wraps
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from gm_chat.managers.spelling import match_name
 from gm_chat.plugin import ToolError
@@ -23,13 +23,19 @@ if TYPE_CHECKING:
 
     from gm_chat.managers.api import ManagerInfo, ManagerView
 
-__all__ = ["UnknownNameError", "proposals"]
+__all__ = ["UnknownNameError", "proposing"]
+
+P = ParamSpec("P")
+Plan = TypeVar("Plan")
 
 MOST: Final = 3
 """Proposals in one error."""
 
 MAX_CORRECTED: Final = 1_000
 """Characters of a call that is worth showing again."""
+
+MAX_CORRECTIONS: Final = 8
+"""Unknown names in one call that are put right."""
 
 _DATES: Final = ("date", "datetime", "day", "month", "time", "when", "year")
 """What models call a manager's date when they do not know its name."""
@@ -45,24 +51,50 @@ class UnknownNameError(ToolError):
         self.path = tuple(path)
 
 
-@contextmanager
-def proposals(view: ManagerView, args: Mapping[str, Any]) -> Iterator[None]:
-    """Add to an error about an unknown name in a call's ``args`` what may have been meant, of what the actor sees.
+def proposing(
+    build: Callable[Concatenate[Mapping[str, Any], ManagerView, P], Plan],
+) -> Callable[Concatenate[Mapping[str, Any], ManagerView, P], Plan]:
+    """Add to the errors of ``build(args, view)`` about unknown names what may have been meant, of what the actor sees.
 
-    The first proposal is put in its place in a copy of the arguments, as the error's ``corrected``.
+    If that makes the call a right one, it is the error's ``corrected``.
     """
-    try:
-        yield
-    except UnknownNameError as error:
-        found = list(islice(_meant(error.manager, error.path, view), MOST))
-        if not found:
-            raise
-        message = f"{error.message}; did you mean {' or '.join(map(json.dumps, found))}?"
-        details = dict(error.details)
-        corrected = _corrected(args, "__".join(error.path), found[0])
-        if corrected != args and len(repr(corrected)) <= MAX_CORRECTED:
-            details["corrected"] = corrected
-        raise ToolError(error.code, message, **details) from error
+
+    @wraps(build)
+    def proposed(args: Mapping[str, Any], view: ManagerView, *rest: P.args, **options: P.kwargs) -> Plan:
+        try:
+            return build(args, view, *rest, **options)
+        except UnknownNameError as error:
+            found = list(islice(_meant(error.manager, error.path, view), MOST))
+            if not found:
+                raise
+            message = f"{error.message}; did you mean {' or '.join(map(json.dumps, found))}?"
+            details = dict(error.details)
+            corrected = _right(args, error, lambda call: build(call, view, *rest, **options), view)
+            if corrected is not None and len(repr(corrected)) <= MAX_CORRECTED:
+                details["corrected"] = corrected
+            raise ToolError(error.code, message, **details) from error
+
+    return proposed
+
+
+def _right(
+    args: Mapping[str, Any], error: UnknownNameError, build: Callable[[Mapping[str, Any]], object], view: ManagerView
+) -> Mapping[str, Any] | None:
+    """The call with each unknown name for the first that may have been meant, if it can be built then."""
+    for _ in range(MAX_CORRECTIONS):
+        name = next(_meant(error.manager, error.path, view), None)
+        if name is None:
+            return None
+        args = _corrected(args, "__".join(error.path), name)
+        try:
+            build(args)
+        except UnknownNameError as other:
+            error = other
+        except ToolError:
+            return None
+        else:
+            return args
+    return None
 
 
 def _corrected(args: Mapping[str, Any], wrong: str, right: str) -> dict[str, Any]:

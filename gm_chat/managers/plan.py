@@ -24,7 +24,7 @@ from gm_chat.managers.api import (
 )
 from gm_chat.managers.cost import check_query
 from gm_chat.managers.filters import FilterLimits, parse_filters
-from gm_chat.managers.meant import UnknownNameError, proposals
+from gm_chat.managers.meant import UnknownNameError, proposing
 from gm_chat.managers.resolve import find_manager, find_relation, match_field, read_keys, read_order, split_path
 from gm_chat.managers.spelling import match_name, nearest, shown
 from gm_chat.managers.values import unquoted
@@ -57,6 +57,7 @@ class PlanLimits:
 DEFAULT_LIMITS: Final = PlanLimits()
 
 
+@proposing
 def build_plan(
     args: Mapping[str, Any],
     view: ManagerView,
@@ -70,26 +71,25 @@ def build_plan(
     Every mistake is a :class:`~gm_chat.plugin.ToolError` naming the culprit and what is allowed, nearest first.
     A ``limit`` above ``max_results`` is lowered to it.
     """
-    with proposals(view, args):
-        for key in args:
-            if key not in ARGUMENTS:
-                raise ToolError("invalid_argument", f"query takes no argument {shown(key)}", allowed=list(ARGUMENTS))
-        manager = find_manager(args.get("manager"), view)
-        where = parse_filters(args.get("filters"), manager, view, limits.filters)
-        order = read_order(args.get("order_by"), manager, view, depth=limits.depth, most=limits.order)
-        limit = min(count_of(args.get("limit"), "limit", least=1, default=max_results), max_results)
-        plan = QueryPlan(
-            manager=manager.name,
-            selection=_Selector(view, limits).read(args.get("fields"), manager),
-            where=_first(args.get("first_per"), where, order, manager, view, limits),
-            order=order,
-            limit=limit,
-            offset=count_of(args.get("offset"), "offset", least=0, default=0),
-            max_bytes=max_bytes,
-            nested_rows=limits.nested_rows,
-        )
-        check_query(plan, values=limits.values, subselects=limits.subselects)
-        return plan
+    for key in args:
+        if key not in ARGUMENTS:
+            raise ToolError("invalid_argument", f"query takes no argument {shown(key)}", allowed=list(ARGUMENTS))
+    manager = find_manager(args.get("manager"), view)
+    where = parse_filters(args.get("filters"), manager, view, limits.filters)
+    order = read_order(args.get("order_by"), manager, view, depth=limits.depth, most=limits.order)
+    limit = min(count_of(args.get("limit"), "limit", least=1, default=max_results), max_results)
+    plan = QueryPlan(
+        manager=manager.name,
+        selection=_Selector(view, limits).read(args.get("fields"), manager),
+        where=_first(args.get("first_per"), where, order, manager, view, limits),
+        order=order,
+        limit=limit,
+        offset=count_of(args.get("offset"), "offset", least=0, default=0),
+        max_bytes=max_bytes,
+        nested_rows=limits.nested_rows,
+    )
+    check_query(plan, values=limits.values, subselects=limits.subselects)
+    return plan
 
 
 def count_of(value: Any, name: str, *, least: int, default: int) -> int:

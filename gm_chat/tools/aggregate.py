@@ -39,7 +39,7 @@ _AGGREGATE = ToolDefinition(
             "having": {"type": "object", "description": "leave out, or: which groups to keep, by measures"},
             "order_by": {"type": "array", "items": {"type": "string"}, "description": "of measures, as in query"},
             "fill": {"type": "boolean", "description": "adds periods without rows"},
-            "limit": {"type": "integer", "minimum": 1},
+            "limit": {"type": "integer"},
         },
         "required": ["manager"],
         "additionalProperties": False,

@@ -43,15 +43,15 @@ def query_properties() -> dict[str, Any]:
         "order_by": {
             "type": "array",
             "items": {"type": "string"},
-            "description": '["-FIELD"]: highest first',
+            "description": '["-FIELD"]: highest first, ["FIELD"]: lowest first',
         },
         "first_per": {
             "type": "array",
             "items": {"type": "string"},
             "description": '["RELATION"]: only the first row of each, by order_by',
         },
-        "limit": {"type": "integer", "minimum": 1},
-        "offset": {"type": "integer", "minimum": 0},
+        "limit": {"type": "integer"},
+        "offset": {"type": "integer"},
     }
 
 

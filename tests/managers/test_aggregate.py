@@ -259,6 +259,9 @@ class TestWhatIsMeant:
         )
         assert refusal(measures={"count()": "n", "sum(quantity)": "n"}).code == "invalid_argument"
 
+    def test_all_rows_are_no_group(self) -> None:
+        assert plan(group_by=["*"], measures="count()", having={}) == plan(measures="count()")
+
     def test_without_a_date_there_is_nothing_to_fill(self) -> None:
         assert plan(group_by=["part"], fill=True) == plan(group_by=["part"])
 

@@ -61,7 +61,12 @@ def test_for_aggregates_too(desk: Desk, arguments: dict[str, Any]) -> None:
     ("arguments", "corrected"),
     [
         ({"fields": ["name", "density"]}, {"fields": ["name", "material__density"]}),
-        ({"fields": ["name", {"PartManager": ["name"]}]}, None),
+        (
+            {"fields": ["density", "part__name", "material__id"]},
+            {"fields": ["material__density", "name", "material__id"]},
+        ),
+        ({"fields": ["density", "nonsense"]}, None),
+        ({"fields": ["density"], "limit": 0}, None),
         (
             {"fields": ["name"], "filters": {"or": [{"density__gt": 2}, {"name": "density"}]}},
             {"fields": ["name"], "filters": {"or": [{"material__density__gt": 2}, {"name": "density"}]}},
