@@ -107,7 +107,9 @@ async def test_one_call_then_the_answer(services: MemoryServices) -> None:
     assert (answered.role, answered.tool_call_id, answered.tool_name) == ("tool", "theirs", "query")
     assert answered.tool_result == result
     text = '{"asked":{"manager":"Part"},"data":[{"name":"Bolt"}],"has_more":false,"total_count":1}'
-    assert answered.content == marked(text, id)
+    shown, reminder = answered.content.split("\n")
+    assert shown == marked(text, id)
+    assert "naming each row and value" in reminder
     assert turn.closed is not None
     first, second, third = turn.closed.messages
     assert first.content == "Let me look. "

@@ -220,7 +220,7 @@ async def test_what_an_actor_does_not_see_is_in_no_prompt() -> None:
     said = json.dumps([message.content for request in turn.requests for message in request.messages])
     assert "MaterialManager" in said
     assert "PartManager" not in said
-    assert "'in' | 'out'" in said
+    assert "state (In stock|Sold out)" in said
 
 
 async def test_every_role_is_told_the_project_s_words_and_the_day() -> None:

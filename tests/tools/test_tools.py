@@ -42,7 +42,7 @@ def test_inputs() -> None:
     }
     query = schemas["query"]["properties"]
     assert query["fields"]["minItems"] == 1
-    assert (query["limit"]["minimum"], query["offset"]["minimum"]) == (1, 0)
+    assert query["limit"] == query["offset"] == {"type": "integer"}  # small models take a "minimum" for what to send
 
 
 def test_they_cost_few_tokens() -> None:
