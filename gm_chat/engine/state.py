@@ -54,8 +54,8 @@ class TurnState:
     """When the turn's time is over, by ``time.monotonic()``."""
     instructions: str = ""
     """What the project and its plugins tell every model, and the day."""
-    outline: str = ""
-    """What there is to ask for, as far as the actor may see it, and what of it fits the question."""
+    outline: Callable[[], str] = str
+    """Tells what there is to ask for, as far as the actor may see it, and what of it fits the question."""
     has_overview: bool = False
     """Whether the system prompt has all of that already."""
     orchestration: Mapping[str, Any] | None = None
@@ -79,8 +79,8 @@ class TurnState:
 
     def introduce_data(self) -> None:
         """Tell the model what data fits the question, if the system prompt has not told it of all."""
-        if self.outline and not self.has_overview:
-            self.transcript.introduce(self.outline)
+        if not self.has_overview and (outline := self.outline()):
+            self.transcript.introduce(outline)
 
     def progress(self, seconds: float) -> Progress:
         """What the turn has used so far, in so many seconds of work."""

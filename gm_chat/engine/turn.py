@@ -11,6 +11,7 @@ import asyncio
 import time
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 from gm_chat.engine.confirmation import TurnPaused, UsersWord
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         TurnServices,
     )
     from gm_chat.engine.rate_limit import Allowance
+    from gm_chat.managers.api import ManagerView
     from gm_chat.providers.base import TokenUsage
 
 __all__ = ["BREATH", "Turn", "TurnTimeoutError"]
@@ -213,7 +215,8 @@ class Turn:
         tools = await self._toolbox()
         now = datetime.now(tz=UTC).astimezone()
         project, sections = services.settings.system_prompt, await services.prompt_sections(context)
-        overview, outline = await self._data(tools)
+        view = await self._view(tools)
+        overview = "" if view is None else data_overview(view)
         prompt = system_prompt(
             project=project, sections=sections, now=now, with_tools=bool(tools.definitions), data=overview
         )
@@ -229,7 +232,7 @@ class Turn:
             may_pause=self._may_pause,
             ends_at=self._ends_at,
             instructions=instructions(project=project, sections=sections, now=now),
-            outline=outline,
+            outline=str if view is None else partial(data_outline, view, context.text),
             has_overview=bool(overview),
         )
         if self._word is not None:
@@ -243,14 +246,14 @@ class Turn:
             tools.note_records()
         return state
 
-    async def _data(self, tools: Toolbox) -> tuple[str, str]:
-        """What the model is told of the data: whatever the question, and for this one."""
+    async def _view(self, tools: Toolbox) -> ManagerView | None:
+        """What the model is told of; nothing if it has no tools to get at it."""
         if not tools.definitions:
-            return "", ""
+            return None
         view = await tools.managers.view(self.context.actor)
         if self._services.settings.taint_mutations and any(info.from_data for info in view):
             tools.note_records()  # its words are before the model from now on
-        return data_overview(view), data_outline(view, self.context.text)
+        return view
 
     async def _close(self, ended_by: BaseException | None) -> None:
         """Leave the turn in the store, tell the observer, and set :attr:`last`."""

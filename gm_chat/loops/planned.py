@@ -114,7 +114,7 @@ async def _prepare(turn: TurnState, ports: ReadPorts) -> PreparedPlannedTurn:
             turn.context.text,
             list(turn.transcript.messages),
             settings,
-            turn.outline,
+            turn.outline(),
             planner=planner,
             resolver=ports.resolver,
             clock=ports.clock,

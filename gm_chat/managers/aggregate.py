@@ -48,7 +48,7 @@ from gm_chat.managers.measures import (
 from gm_chat.managers.plan import DEFAULT_LIMITS, PlanLimits, count_of
 from gm_chat.managers.resolve import DATES, find_manager, read_key, split_path, type_of_part
 from gm_chat.managers.spelling import match_name, nearest, shown
-from gm_chat.managers.values import unquoted
+from gm_chat.managers.values import WrongValueError, unquoted
 from gm_chat.plugin import ToolError
 
 __all__ = ["build_aggregate"]
@@ -130,11 +130,11 @@ def _group(text: str, manager: ManagerInfo, view: ManagerView, limits: PlanLimit
 
 
 def _fill(value: Any, groups: tuple[Group, ...]) -> str | None:
-    value = unquoted(value)
     if value is None or value is False:
         return None
     if value is not True:
-        raise ToolError("invalid_argument", f"fill must be true or false, got {shown(value)}")
+        message = f"fill must be true or false without quotes, got {shown(value)}"
+        raise WrongValueError("invalid_argument", message, name="fill", value=value, meant=unquoted(value))
     periods = [group.name for group in groups if group.part in FILLED or (group.type == "date" and group.part is None)]
     if len(periods) > 1:
         raise ToolError(

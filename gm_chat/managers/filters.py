@@ -35,7 +35,7 @@ from gm_chat.managers.api import (
     RelationInfo,
     Where,
 )
-from gm_chat.managers.meant import UnknownNameError
+from gm_chat.managers.meant import UnknownLookupError, UnknownNameError
 from gm_chat.managers.periods import bounds_of, is_period, period_in
 from gm_chat.managers.references import is_reference, read_reference
 from gm_chat.managers.resolve import DATES, match_field, read_keys, read_order, split_path
@@ -305,11 +305,15 @@ def _lookup(manager: ManagerInfo, field: FieldInfo, rest: list[str], value: Any)
     written = "__".join(rest)
     lookup = match_name(written, field.lookups) if rest else "exact"
     if lookup is None or lookup not in field.lookups:
-        if written in _TEXT and (written == "iexact" or (field.type in DATES and is_period(field.type, value))):
-            return "exact"  # models ask of a date as of its text: {"ordered_on__icontains": "2025-05"}
-        raise ToolError(
+        # Models ask of a date as of its text: {"ordered_on__icontains": "2025-05"}.
+        is_equality = written in _TEXT and (
+            written == "iexact" or (field.type in DATES and is_period(field.type, value))
+        )
+        raise UnknownLookupError(
             "unknown_lookup",
             f"{field.name!r} of {manager.name} has no lookup {shown(written)}",
+            written=f"{field.name}__{written}",
+            meant=field.name if is_equality and "exact" in field.lookups else None,
             allowed=[f"{field.name}__{name}" for name in nearest(written, field.lookups)],
         )
     return lookup

@@ -1,9 +1,9 @@
-"""What a name that a manager does not have may have been meant for: said in the error, as a path from that manager on.
+"""What a mistake in a call may have been meant for: said in the error, a name as a path from its manager on.
 
 Models mostly know what they look for and miss where it lies: the field is one relation away, the path begins with the
-manager's own name, or a lookup stands where only a field can. Nothing is guessed silently: the call is refused all the
-same, and what is proposed is seen by the asker. With the proposal comes the whole call as it would be right, since a
-small model copies better than it mends.
+manager's own name, a lookup stands where only a field can, a number stands in quotes. Nothing is guessed silently: the
+call is refused all the same, and what is proposed is seen by the asker. With the proposal comes the whole call as it
+would be right, since a small model copies better than it mends.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import re
 from collections.abc import Callable, Mapping
 from functools import wraps
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, get_args
 
+from gm_chat.managers.api import DatePart
 from gm_chat.managers.spelling import match_name
+from gm_chat.managers.values import WrongValueError
 from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from gm_chat.managers.api import ManagerInfo, ManagerView
 
-__all__ = ["UnknownNameError", "proposing"]
+__all__ = ["UnknownLookupError", "UnknownNameError", "proposing"]
 
 P = ParamSpec("P")
 Plan = TypeVar("Plan")
@@ -37,8 +39,19 @@ MAX_CORRECTED: Final = 1_000
 MAX_CORRECTIONS: Final = 8
 """Unknown names in one call that are put right."""
 
-_DATES: Final = ("date", "datetime", "day", "month", "time", "when", "year")
+_PARTS: Final = frozenset(get_args(DatePart))
+_DATES: Final = ("date", "datetime", "time", "when", *sorted(_PARTS))
 """What models call a manager's date when they do not know its name."""
+
+
+class UnknownLookupError(ToolError):
+    """A field has no lookup of a name; ``written`` is both, and ``meant`` what may stand for it, or ``None``."""
+
+    def __init__(self, code: str, message: str, *, written: str, meant: str | None, **details: Any) -> None:
+        """Take the error as it is, and what would mend it."""
+        super().__init__(code, message, **details)
+        self.written = written
+        self.meant = meant
 
 
 class UnknownNameError(ToolError):
@@ -51,53 +64,84 @@ class UnknownNameError(ToolError):
         self.path = tuple(path)
 
 
+Mendable = (UnknownNameError, UnknownLookupError, WrongValueError)
+
+
 def proposing(
     build: Callable[Concatenate[Mapping[str, Any], ManagerView, P], Plan],
 ) -> Callable[Concatenate[Mapping[str, Any], ManagerView, P], Plan]:
-    """Add to the errors of ``build(args, view)`` about unknown names what may have been meant, of what the actor sees.
+    """Add to the errors of ``build(args, view)`` what may have been meant, of what the actor sees.
 
     If that makes the call a right one, it is the error's ``corrected``.
     """
 
     @wraps(build)
-    def proposed(args: Mapping[str, Any], view: ManagerView, *rest: P.args, **options: P.kwargs) -> Plan:
+    def proposed(args: Mapping[str, Any], view: ManagerView, /, *rest: P.args, **options: P.kwargs) -> Plan:
         try:
             return build(args, view, *rest, **options)
-        except UnknownNameError as error:
-            found = list(islice(_meant(error.manager, error.path, view), MOST))
-            if not found:
-                raise
-            message = f"{error.message}; did you mean {' or '.join(map(json.dumps, found))}?"
-            details = dict(error.details)
-            corrected = _right(args, error, lambda call: build(call, view, *rest, **options), view)
-            if corrected is not None and len(repr(corrected)) <= MAX_CORRECTED:
-                details["corrected"] = corrected
+        except Mendable as error:
+            message, details = error.message, dict(error.details)
+            if isinstance(error, UnknownNameError):
+                found = list(islice(_meant(error.manager, error.path, view), MOST))
+                message += f"; did you mean {' or '.join(map(json.dumps, found))}?" if found else ""
+            right = _right(args, error, lambda call: build(call, view, *rest, **options), view)
+            if right is not None and len(repr(right)) <= MAX_CORRECTED:
+                details["corrected"] = right
             raise ToolError(error.code, message, **details) from error
 
     return proposed
 
 
 def _right(
-    args: Mapping[str, Any], error: UnknownNameError, build: Callable[[Mapping[str, Any]], object], view: ManagerView
+    args: Mapping[str, Any], error: ToolError, build: Callable[[Mapping[str, Any]], object], view: ManagerView
 ) -> Mapping[str, Any] | None:
-    """The call with each unknown name for the first that may have been meant, if it can be built then."""
+    """The call with each mistake mended in the first way that it may have been meant, if it can be built then."""
     for _ in range(MAX_CORRECTIONS):
-        name = next(_meant(error.manager, error.path, view), None)
-        if name is None:
+        mended = _mended(args, error, view)
+        if mended is None or mended == args:
             return None
-        args = _corrected(args, "__".join(error.path), name)
+        args = mended
         try:
             build(args)
-        except UnknownNameError as other:
+        except ToolError as other:
             error = other
-        except ToolError:
-            return None
         else:
             return args
     return None
 
 
-def _corrected(args: Mapping[str, Any], wrong: str, right: str) -> dict[str, Any]:
+def _mended(args: Mapping[str, Any], error: ToolError, view: ManagerView) -> Mapping[str, Any] | None:
+    match error:
+        case UnknownNameError():
+            name = next(_meant(error.manager, error.path, view), None)
+            return None if name is None else _renamed(args, "__".join(error.path), name)
+        case UnknownLookupError(meant=str(name)):
+            return _renamed(args, error.written, name)
+        case WrongValueError(meant=value) if value is not None:
+            return _revalued(args, error)
+    return None
+
+
+def _revalued(args: Mapping[str, Any], error: WrongValueError) -> dict[str, Any]:
+    """The call with one value for another, under the name that the error tells."""
+
+    def under(value: Any) -> Any:
+        if isinstance(value, list):
+            return list(map(under, value))
+        return error.meant if type(value) is type(error.value) and value == error.value else value
+
+    def anywhere(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: under(item) if is_it(str(key)) else anywhere(item) for key, item in value.items()}
+        return list(map(anywhere, value)) if isinstance(value, list) else value
+
+    def is_it(key: str) -> bool:
+        return key == error.name or key.endswith(f"__{error.name}")
+
+    return {key: under(value) if is_it(key) else anywhere(value) for key, value in args.items()}
+
+
+def _renamed(args: Mapping[str, Any], wrong: str, right: str) -> dict[str, Any]:
     """The call with one name for another, wherever a name can stand: values of filters stay what they are."""
     name = re.compile(rf"(?:(?<=__)|(?<!\w)){re.escape(wrong)}(?=__|\W|$)")
 
@@ -116,8 +160,11 @@ def _corrected(args: Mapping[str, Any], wrong: str, right: str) -> dict[str, Any
     def formulas(value: Any) -> Any:
         return {key: texts(item) for key, item in value.items()} if isinstance(value, Mapping) else texts(value)
 
-    readers = {"filters": keys, "having": keys, "measures": formulas, "manager": lambda value: value}
-    return {argument: readers.get(argument, texts)(value) for argument, value in args.items()}
+    readers = {"filters": keys, "having": keys, "measures": formulas}
+    return {
+        argument: value if argument == "manager" else readers.get(argument, texts)(value)
+        for argument, value in args.items()
+    }
 
 
 def _meant(manager: ManagerInfo, path: Sequence[str], view: ManagerView) -> Iterator[str]:
@@ -125,8 +172,13 @@ def _meant(manager: ManagerInfo, path: Sequence[str], view: ManagerView) -> Iter
     if rest and match_name(name, _own_names(manager)) and match_name(rest[0], _members(manager)):
         yield "__".join(rest)
         return
-    if match_name(name, _DATES):
-        yield from ("__".join([item.name, *rest]) for item in manager.fields if item.type in ("date", "datetime"))
+    if word := match_name(name, _DATES):
+        part = [word] if word in _PARTS else []
+        dates = [item.name for item in manager.fields if item.type in ("date", "datetime")]
+        yield from ("__".join([date, *part, *rest]) for date in dates)
+        return
+    if rest and match_name(name, _own_names(manager)):
+        yield from _meant(manager, rest, view)
         return
     if rest and (field := match_name(name, [item.name for item in manager.fields])):
         yield field  # what follows is a lookup, which belongs into filters

@@ -27,7 +27,7 @@ from gm_chat.managers.filters import FilterLimits, parse_filters
 from gm_chat.managers.meant import UnknownNameError, proposing
 from gm_chat.managers.resolve import find_manager, find_relation, match_field, read_keys, read_order, split_path
 from gm_chat.managers.spelling import match_name, nearest, shown
-from gm_chat.managers.values import unquoted
+from gm_chat.managers.values import WrongValueError, unquoted
 from gm_chat.plugin import ToolError
 
 __all__ = ["DEFAULT_LIMITS", "PlanLimits", "build_plan", "count_of"]
@@ -96,13 +96,15 @@ def count_of(value: Any, name: str, *, least: int, default: int) -> int:
     """Read a ``limit`` or an ``offset``."""
     if value is None:
         return default
-    value = unquoted(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ToolError(
+        raise WrongValueError(
             "invalid_argument",
-            f"{name} must be an integer of at least {least}, got {shown(value)}",
+            f"{name} must be an integer of at least {least}, without quotes; got {shown(value)}",
+            name=name,
+            value=value,
+            meant=default if value == 0 else unquoted(value),
             allowed=f"{least} or more",
         )
     if name == "offset" and value > MAX_OFFSET:

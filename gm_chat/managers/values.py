@@ -2,11 +2,10 @@
 
 What is accepted, the same for filters and for mutation inputs:
 
-* ``string``: text of at most 10,000 characters, without NUL and lone surrogates, which databases refuse; or an integer.
-* ``integer``: a JSON integer of 64 bits (``5.0`` counts, ``true`` does not).
+* ``string``: text of at most 10,000 characters, without NUL and lone surrogates, which databases refuse.
+* ``integer``: a JSON integer of 64 bits (``5.0`` counts, ``"5"`` does not, ``true`` does not).
 * ``number``: a finite JSON number. ``decimal``: a JSON number or its text, as our results show it (``"12.50"``).
 * ``boolean``: ``true`` or ``false`` alone.
-* Each of these three counts in quotes, too (``"5"``, ``"true"``): models add them.
 * ``date``, ``time``, ``datetime``: ISO 8601 text; a datetime without an offset is in the project's time zone.
 * ``duration``: seconds, or text as Django or ISO 8601 write it. ``uuid``: its text.
 * ``json``: any JSON value of bounded depth. ``binary``: ``"base64:..."``, as our results show it.
@@ -17,7 +16,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import itertools
 import math
 import re
 import uuid
@@ -36,7 +34,7 @@ from gm_chat.plugin import ToolError
 if TYPE_CHECKING:
     from gm_chat.managers.api import FieldType
 
-__all__ = ["MAX_TEXT", "coerce", "plain_date", "unquoted"]
+__all__ = ["MAX_TEXT", "WrongValueError", "coerce", "plain_date", "unquoted"]
 
 MAX_TEXT: Final = 10_000
 """Longest text of a value, in characters. (SQLite refuses LIKE patterns over 50,000 bytes.)"""
@@ -53,10 +51,21 @@ class _RefusedError(Exception):
     """Carries what the value must be."""
 
 
+class WrongValueError(ToolError):
+    """A value under ``name`` is none of its type. ``meant`` is one that it may have been meant for, or ``None``."""
+
+    def __init__(self, code: str, message: str, *, name: str, value: Any, meant: Any, **details: Any) -> None:
+        """Take the error as it is, and what would mend it."""
+        super().__init__(code, message, **details)
+        self.name = name
+        self.value = value
+        self.meant = meant
+
+
 def coerce(
     value: Any, type: FieldType, *, name: str, choices: Sequence[tuple[Any, str]] = (), max_text: int | None = MAX_TEXT
 ) -> Any:
-    """Return ``value`` as ``type``, or raise ``ToolError("invalid_value")`` naming ``name`` and what it takes."""
+    """Return ``value`` as ``type``, or raise ``WrongValueError("invalid_value")`` that says what ``name`` takes."""
     if choices:
         return _choice(value, choices, name)
     try:
@@ -64,7 +73,9 @@ def coerce(
             _check_text(value, max_text)
         return _COERCE[type](value)
     except _RefusedError as refused:
-        raise ToolError("invalid_value", f"{name}: expected {refused}, got {shown(value)}", expected=type) from None
+        message = f"{name}: expected {refused}, got {shown(value)}"
+        meant = _meant(value, type)
+        raise WrongValueError("invalid_value", message, name=name, value=value, meant=meant, expected=type) from None
 
 
 def plain_date(value: Any) -> date | None:
@@ -78,21 +89,29 @@ def plain_date(value: Any) -> date | None:
 
 
 def unquoted(value: Any) -> Any:
-    """The number or truth value, if ``value`` is the text of one (``"5"``, ``"2.50"``, ``"true"``); else ``value``."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
+    """The number or truth value that a text is, ``"5"``, ``"2.50"``, ``"true"``; of anything else ``None``."""
+    text = value.strip() if isinstance(value, str) else ""
     if _INTEGER.fullmatch(text):
         return int(text)
     if _DECIMAL.fullmatch(text):
         return float(text)
-    return {"true": True, "false": False}.get(text.casefold(), value)
+    return {"true": True, "false": False}.get(text.casefold())
+
+
+def _meant(value: Any, type: FieldType) -> Any:
+    """What a model meant that put a number in quotes, or forgot them around text of digits."""
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    found = str(value) if type == "string" and is_count and value.bit_length() < 64 else unquoted(value)
+    try:
+        return found if found is None or _COERCE[type](found) is not None else None
+    except _RefusedError:
+        return None
 
 
 def _choice(value: Any, choices: Sequence[tuple[Any, str]], name: str) -> Any:
     if not isinstance(value, Mapping | list):
-        for meant, (stored, _) in itertools.product((value, unquoted(value)), choices):
-            if stored == meant and isinstance(stored, bool) == isinstance(meant, bool):
+        for stored, _ in choices:
+            if stored == value and isinstance(stored, bool) == isinstance(value, bool):
                 return stored
         if isinstance(value, str):
             matches = [stored for stored, label in choices if label.casefold() == value.casefold()]
@@ -110,12 +129,6 @@ def _check_text(value: str, max_text: int | None) -> None:
         raise _RefusedError("text without NUL characters and lone surrogates")
 
 
-def _free_text(value: Any) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(_integer(value))
-    return _string(value)
-
-
 def _string(value: Any) -> str:
     if not isinstance(value, str):
         raise _RefusedError("text in quotes")
@@ -123,18 +136,16 @@ def _string(value: Any) -> str:
 
 
 def _integer(value: Any) -> int:
-    value = unquoted(value)
     if isinstance(value, float) and value.is_integer() and abs(value) <= 2**53:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _RefusedError("an integer")
+        raise _RefusedError("an integer without quotes")
     if not -(2**63) <= value < 2**63:
         raise _RefusedError("an integer of at most 64 bits")
     return value
 
 
 def _number(value: Any) -> float:
-    value = unquoted(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -142,7 +153,7 @@ def _number(value: Any) -> float:
             number = math.inf
         if math.isfinite(number):
             return number
-    raise _RefusedError("a finite number")
+    raise _RefusedError("a finite number without quotes")
 
 
 def _decimal(value: Any) -> Decimal:
@@ -167,9 +178,8 @@ def _decimal(value: Any) -> Decimal:
 
 
 def _boolean(value: Any) -> bool:
-    value = unquoted(value)
     if not isinstance(value, bool):
-        raise _RefusedError("true or false")
+        raise _RefusedError("true or false without quotes")
     return value
 
 
@@ -252,7 +262,7 @@ def _binary(value: Any) -> bytes:
 
 
 _COERCE: Final[Mapping[FieldType, Callable[[Any], Any]]] = {
-    "string": _free_text,
+    "string": _string,
     "integer": _integer,
     "number": _number,
     "decimal": _decimal,

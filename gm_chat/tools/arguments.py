@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.managers.spelling import nearest, shown
-from gm_chat.managers.values import unquoted
 from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def text(args: Mapping[str, Any], name: str) -> str:
 
 def flag(args: Mapping[str, Any], name: str) -> bool:
     """An argument that may be left out and is true or false."""
-    value = unquoted(args.get(name, False))
+    value = args.get(name, False)
     if not isinstance(value, bool):
-        raise ToolError("invalid_argument", f"{name} must be true or false, got {shown(value)}")
+        raise ToolError("invalid_argument", f"{name} must be true or false without quotes, got {shown(value)}")
     return value

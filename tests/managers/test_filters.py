@@ -142,9 +142,9 @@ def test_choices_take_values_and_labels() -> None:
         ({"material": 3}, "invalid_value", "relation"),
         ({"material": {}}, "invalid_value", "relation"),
         ({"name": ["x"]}, "invalid_value", "name"),
-        ({"name": 5.5}, "invalid_value", "text in quotes"),
-        ({"weight__gt": "5 kg"}, "invalid_value", "a finite number, got '5 kg'"),
-        ({"weight__gt": True}, "invalid_value", "a finite number, got true"),
+        ({"name": 5}, "invalid_value", "text in quotes"),
+        ({"weight__gt": "5"}, "invalid_value", "without quotes"),
+        ({"weight__gt": True}, "invalid_value", "without quotes"),
         ({"weight__gt": "price"}, "invalid_value", 'with a field, write {"field": "price"}'),
         ({"count(id)__gt": 1}, "invalid_argument", "formulas are measures of aggregate"),
         ({"weight__in": 5}, "invalid_value", "list"),
@@ -152,7 +152,7 @@ def test_choices_take_values_and_labels() -> None:
         ({"weight__isnull": 1}, "invalid_value", "true or false"),
         ({"created_at__month": 13}, "invalid_value", "1 to 12"),
         ({"created_at__year": 0}, "invalid_value", "2 to 9998"),
-        ({"purchased": "yes"}, "invalid_value", "true or false"),
+        ({"purchased": "true"}, "invalid_value", "true or false"),
         ({"weight__icontains": 5}, "unknown_lookup", "'icontains'"),
         ({"created_at__icontains": "soon"}, "unknown_lookup", "'icontains'"),
         ({"name": "a\x00b"}, "invalid_value", "NUL"),
@@ -174,21 +174,6 @@ def test_mistakes_name_the_culprit(filters: Any, code: str, says: str) -> None:
     if code.startswith("unknown"):
         assert error.details["allowed"]
         assert len(error.details["allowed"]) <= 20
-
-
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        ({"weight__gt": "5"}, {"weight__gt": 5}),
-        ({"purchased": "True"}, {"purchased": True}),
-        ({"name": 5}, {"name": "5"}),
-        ({"weight__iexact": 5}, {"weight": 5}),
-        ({"created_at__icontains": "2024-05"}, {"created_at": "May 2024"}),
-        ({"created_at__startswith": "2024-05-01"}, {"created_at": "2024-05-01"}),
-    ],
-)
-def test_what_models_write_of_values_that_are_no_text(written: Any, meant: Any) -> None:
-    assert parse(written) == parse(meant)
 
 
 def test_the_nearest_is_first() -> None:

@@ -66,12 +66,23 @@ def test_for_aggregates_too(desk: Desk, arguments: dict[str, Any]) -> None:
             {"fields": ["material__density", "name", "material__id"]},
         ),
         ({"fields": ["density", "nonsense"]}, None),
-        ({"fields": ["density"], "limit": 0}, None),
+        ({"fields": ["density"], "limit": 0}, {"fields": ["material__density"], "limit": 10}),
         (
             {"fields": ["name"], "filters": {"or": [{"density__gt": 2}, {"name": "density"}]}},
             {"fields": ["name"], "filters": {"or": [{"material__density__gt": 2}, {"name": "density"}]}},
         ),
         ({"fields": ["name"], "order_by": ["-density"]}, {"fields": ["name"], "order_by": ["-material__density"]}),
+        ({"fields": ["name"], "filters": {"weight__gt": "5"}}, {"fields": ["name"], "filters": {"weight__gt": 5}}),
+        ({"fields": ["name"], "filters": {"name": 5}}, {"fields": ["name"], "filters": {"name": "5"}}),
+        (
+            {"fields": ["name"], "filters": {"material__density__in": ["2.7", 3]}, "limit": "5"},
+            {"fields": ["name"], "filters": {"material__density__in": [2.7, 3]}, "limit": 5},
+        ),
+        (
+            {"fields": ["name"], "filters": {"created_at__icontains": "2024-05", "weight__iexact": "2"}},
+            {"fields": ["name"], "filters": {"created_at": "2024-05", "weight": 2}},
+        ),
+        ({"fields": ["name"], "filters": {"weight__icontains": 2}}, None),
         ({"fields": ["name"], "order_by": ["density"], "filters": {"name__in": ["x" * 600] * 2}}, None),
     ],
 )
@@ -97,7 +108,10 @@ def test_an_aggregate_is_shown_as_it_would_be_right(desk: Desk) -> None:
 def test_dates_are_found_by_what_they_are(desk: Desk) -> None:
     error = refused(desk, manager="OrderManager", fields=["id"], filters={"DATE__gte": "2025-05"})
     assert "did you mean " in error.message
-    assert error.details["corrected"]["filters"] != {"DATE__gte": "2025-05"}
+    assert error.details["corrected"]["filters"] == {"ordered_at__gte": "2025-05"}
+    args = {"measures": "count()", "group_by": ["orders__order__month"]}
+    error = refused(desk, build_aggregate, manager="OrderManager", **args)
+    assert error.details["corrected"]["group_by"] == ["ordered_at__month"]
 
 
 def test_there_are_only_so_many_proposals(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gm_chat.encoding import jsonable
-from gm_chat.managers.values import coerce, plain_date
+from gm_chat.managers.values import WrongValueError, coerce, plain_date
 from gm_chat.plugin import ToolError
 
 TYPES = (
@@ -24,21 +24,16 @@ TYPES = (
     ("kind", "value", "expected"),
     [
         ("string", "a\nb \u2028 \U0001f600 שלום", "a\nb \u2028 \U0001f600 שלום"),
-        ("string", 5, "5"),
         ("integer", 5, 5),
-        ("integer", " 5", 5),
-        ("integer", "5.0", 5),
         ("integer", 5.0, 5),
         ("integer", -(2**63), -(2**63)),
         ("number", 5, 5.0),
-        ("number", "-2.5e3", -2500.0),
         ("number", 0.25, 0.25),
         ("decimal", 5, Decimal(5)),
         ("decimal", 0.1, Decimal("0.1")),
         ("decimal", "12.50", Decimal("12.50")),
         ("decimal", " -1e3 ", Decimal(-1000)),
         ("boolean", True, True),
-        ("boolean", "False", False),
         ("date", "2024-02-29", date(2024, 2, 29)),
         ("datetime", "2024-02-29T10:00:00+02:00", datetime(2024, 2, 29, 8, tzinfo=UTC)),
         ("datetime", "2024-02-29 10:00", datetime(2024, 2, 29, 10, tzinfo=timezone.get_default_timezone())),
@@ -61,30 +56,14 @@ def test_accepted(kind: Any, value: Any, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        *(("string", value) for value in (5.5, 2**63, None, True, ["x"], {"x": 1}, "a\x00", "\udc80", "x" * 10_001)),
-        *(
-            ("integer", value)
-            for value in (
-                "5x",
-                "true",
-                True,
-                5.5,
-                2**63,
-                "9" * 19,
-                "9" * 99,
-                float("nan"),
-                float("inf"),
-                10**4000,
-                None,
-                [5],
-            )
-        ),
-        *(("number", value) for value in ("5x", "nan", "1e999", "\u0661", True, float("nan"), float("-inf"), 10**400)),
+        *(("string", value) for value in (5, None, True, ["x"], {"x": 1}, "a\x00", "\udc80", "x" * 10_001)),
+        *(("integer", value) for value in ("5", True, 5.5, 2**63, float("nan"), float("inf"), 10**4000, None, [5])),
+        *(("number", value) for value in ("5", True, float("nan"), float("-inf"), 10**400)),
         *(
             ("decimal", value)
             for value in ("x", "NaN", "Infinity", True, float("nan"), "1e999", 10**100, "1" * 61, "\u0661")
         ),
-        *(("boolean", value) for value in ("yes", "1", 1, 0, None)),
+        *(("boolean", value) for value in ("true", 1, 0, None)),
         *(("date", value) for value in ("2024-02-30", "2024-1-1", "01.02.2024", 20240101, "2024-01-01T00:00:00")),
         *(("datetime", value) for value in ("yesterday", 1704067200, "0001-01-01T00:00:00", "9999-12-31T23:59:59")),
         *(("time", value) for value in ("25:00", 10, "10:00+01:00")),
@@ -103,6 +82,32 @@ def test_refused(kind: Any, value: Any) -> None:
     assert caught.value.details["expected"] == kind
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "meant"),
+    [
+        ("integer", " 5", 5),
+        ("integer", "5x", None),
+        ("integer", "9" * 19, None),
+        ("integer", "5.5", None),
+        ("number", "-2.5e3", -2500.0),
+        ("number", "1e999", None),
+        ("number", "\u0661", None),
+        ("boolean", "False", False),
+        ("boolean", "no", None),
+        ("string", 5, "5"),
+        ("string", True, None),
+        ("string", 10**40, None),
+        ("date", "5", None),
+    ],
+)
+def test_what_a_refused_value_was_meant_for(kind: Any, value: Any, meant: Any) -> None:
+    with pytest.raises(WrongValueError) as caught:
+        coerce(value, kind, name="it")
+    assert (caught.value.name, caught.value.value) == ("it", value)
+    assert caught.value.meant == meant
+    assert type(caught.value.meant) is type(meant)
+
+
 def test_json_of_any_depth_is_an_error_at_most() -> None:
     deep: Any = 1
     for _ in range(10_000):
@@ -115,7 +120,6 @@ def test_choices() -> None:
     choices = ((1, "One"), (2, "Two"), (3, "two"))
     assert coerce(1, "integer", name="it", choices=choices) == 1
     assert coerce("one", "integer", name="it", choices=choices) == 1
-    assert coerce("2", "integer", name="it", choices=choices) == 2
     for value in (True, 4, "two", [1], {"value": 1}, None):
         with pytest.raises(ToolError) as caught:
             coerce(value, "integer", name="it", choices=choices)
