@@ -42,11 +42,16 @@ class Transcript:
         self._messages = addressed_to(provider, self._messages)
 
     def introduce(self, text: str) -> None:
-        """Put ``text`` before the user's question, in its message. It is not stored: the next question has its own."""
+        """Put ``text`` before the user's question, in its message: many models take only one of a user's at a time.
+
+        It is not stored: the next question has its own.
+        """
         for index in reversed(range(len(self._messages))):
             if self._messages[index].role == "user":
                 question = self._messages[index].content
-                self._messages[index] = replace(self._messages[index], content=f"{text}\n\n{question}")
+                self._messages[index] = replace(
+                    self._messages[index], content=f"<managers>\n{text}\n</managers>\n\n{question}"
+                )
                 return
 
     def recall(self, messages: Sequence[Message]) -> None:

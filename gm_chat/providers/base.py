@@ -166,11 +166,12 @@ ChatEvent = TextChunkEvent | ToolCallEvent | DoneEvent
 class Message:
     """One entry of provider-neutral history.
 
-    * ``system`` and ``user``: ``content``.
+    * ``system`` and ``user``: ``content``. A user's may begin with what the application tells of its data, between
+      ``<managers>`` tags and followed by an empty line.
     * ``assistant``: ``content`` (may be empty) and the ``tool_calls`` that it requested.
     * ``tool``: the answer to one call: ``tool_call_id``, ``tool_name``, ``tool_result`` (any JSON value) and
       ``content`` (that value as JSON text, between tags such as ``<data-1f0c9a3b>`` that mark it as data for the
-      model: send this text, not the value).
+      model, and perhaps a line of what to do with it: send this text, not the value).
 
     ``provider`` names the provider that produced an assistant message, and ``metadata`` is what it wants back.
     """

@@ -130,8 +130,8 @@ async def test_of_much_data_each_question_brings_what_fits_it_and_the_prompt_sta
     services = MemoryServices(tools=[tool(query)], managers=Managers(*others))
     first = await play_turn(services, [call("query")], ["ok"], text="What do parts cost?")
     asked = first.requests[0].messages[1].content
-    assert asked.startswith("Managers: M0Manager, ")
-    assert asked.endswith("\n- PartManager: name\n\nWhat do parts cost?")
+    assert asked.startswith("<managers>\nManagers: M0Manager, ")
+    assert asked.endswith("\n- PartManager: name\n</managers>\n\nWhat do parts cost?")
     assert first.requests[1].messages[1].content == asked
     second = await play_turn(services, ["ok"], text="And projects?")
     assert second.requests[0].system == first.requests[0].system

@@ -78,6 +78,12 @@ async def test_a_turn(library: Any) -> None:
     assert len(ids) == len(set(ids))
 
 
+async def test_what_the_application_tells_of_its_data_is_not_the_question(library: Any) -> None:
+    told = "<managers>\nManagers: BookManager.\n- BookManager: title\n</managers>\n\n"
+    answer, _ = await run(f"{told}how many open loans has Acme?", library)
+    assert answer.startswith("There are 2 loans where status is 'open', and member name contains 'Acme'.")
+
+
 async def test_an_earlier_turn_is_another_question(library: Any) -> None:
     _, messages = await run("how many books", library)
     before = [*messages[1:], Message("assistant", "There are 4 books.")]

@@ -22,7 +22,7 @@ __all__ = ["build_request", "wire_name"]
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.:-]")
 _MAX_NAME: Final = 64
 _MAX_EXACT: Final = 2**53
-_MARKED: Final = re.compile(r"<(data-[0-9a-f]+)>(.*)</\1>", re.DOTALL)
+_MARKED: Final = re.compile(r"<(data-[0-9a-f]+)>(.*)</\1>(?:\n(.+))?", re.DOTALL)
 
 
 def wire_name(name: str) -> str:
@@ -147,12 +147,13 @@ def _result(content: str) -> dict[str, Any]:
 
     The keys ``output`` and ``error`` have a meaning there: a result with one of them among others is an ``output``.
     What is marked as data, ``<data-1f0c9a3b>{...}</data-1f0c9a3b>``, is so by a key of that name: as text in an object
-    every quotation mark of it would be escaped.
+    every quotation mark of it would be escaped. What stands behind it is a ``note``.
     """
     if marked := _MARKED.fullmatch(content):
         result = _result(marked[2])
         error = result.keys() == {"error"}
-        return {"error": {marked[1]: result["error"]}} if error else {marked[1]: result}
+        note = {"note": marked[3]} if marked[3] else {}
+        return {"error": {marked[1]: result["error"]}, **note} if error else {marked[1]: result, **note}
     try:
         value = _exact(strict_json(content))
     except ValueError:

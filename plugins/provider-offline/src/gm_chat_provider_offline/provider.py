@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, ClassVar
+import re
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from gm_chat.providers.base import (
     MISSING,
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
 __all__ = ["OfflineProvider", "next_step"]
+
+_DATA: Final = re.compile(r"\A<managers>\n.*?\n</managers>\n\n", re.DOTALL)
+"""What the application tells of its data before the question; it is asked for with tools here."""
 
 NEEDED = frozenset({"search_managers", "get_manager_schema", "find_path", "query"})
 
@@ -85,7 +89,7 @@ def _without_request(messages: Sequence[Message]) -> Sequence[Message]:
 def _turn(messages: Sequence[Message]) -> tuple[str, dict[str, Any]]:
     """The last question, and the result of each call since, by name and arguments."""
     start = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
-    question = messages[start].content if start >= 0 else ""
+    question = _DATA.sub("", messages[start].content) if start >= 0 else ""
     keys: dict[str, str] = {}
     results: dict[str, Any] = {}
     for message in messages[start + 1 :]:
