@@ -22,10 +22,9 @@ class ScriptReader(BaseLLMProvider):
     async def complete(
         self, messages: list[Message], tools: list[ToolDefinition], *, options: CallOptions | None = None
     ) -> AsyncIterator[ChatEvent]:
-        asked = max(
-            at for at, message in enumerate(messages) if message.content in self.known or message.role == "user"
-        )
-        calls, answer = self.known.get(messages[asked].content, ((), "All right."))
+        said = [message.content.rpartition("</managers>\n\n")[2] for message in messages]
+        asked = max(at for at, text in enumerate(said) if text in self.known or messages[at].role == "user")
+        calls, answer = self.known.get(said[asked], ((), "All right."))
         made = sum(message.role == "tool" for message in messages[asked:])
         if made < len(calls):
             ((name, args),) = calls[made].items()
