@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.engine.history import addressed_to
-from gm_chat.engine.messages import Call, CallIds, assistant_message, assistant_row, tool_message, tool_row
+from gm_chat.engine.messages import Call, CallIds, assistant_message, assistant_row, model_json, tool_message, tool_row
 from gm_chat.providers.base import Message
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ __all__ = ["Transcript"]
 _USE_DATA: Final = (
     "Answer the question from this data, naming each row and value that it asks for, or call another tool."
 )
-"""Said where a small model looks last: by then the prompt is far away, and it counts the rows and is done."""
+_READS: Final = frozenset({"query", "aggregate"})
+"""The core's own tools whose errors hold the call as it would be right. What others say may come from anywhere."""
 
 
 class Transcript:
@@ -94,14 +95,29 @@ class Transcript:
         self._rows.append(assistant_row(text, calls, provider=self._provider, metadata=metadata or {}))
 
     def answer(self, results: Iterable[tuple[Call, Any]]) -> None:
-        """Add the results of calls of the round that has just ended. Behind rows stands what they are for."""
+        """Add the results of calls of the round that has just ended. Behind some stands what to do with them."""
         for call, result in results:
             message = tool_message(self._shown_as[call.id], call.name, result, key=call.id)
-            if isinstance(result, Mapping) and result.get("data"):
-                message = replace(message, content=f"{message.content}\n{_USE_DATA}")
+            if advice := _advice(call, result):
+                message = replace(message, content=f"{message.content}\n{advice}")
             self._messages.append(message)
             self._rows.append(tool_row(call, result))
 
     def instruct(self, text: str) -> None:
         """Tell the model something that the user never said; it is not stored."""
         self._messages.append(Message("user", text))
+
+
+def _advice(call: Call, result: Any) -> str:
+    """What is said behind a result, where a small model looks last.
+
+    By then the prompt is far away: it counts rows and is done, and repeats a call whose error it has just read.
+    """
+    if not isinstance(result, Mapping):
+        return ""
+    if result.get("data"):
+        return _USE_DATA
+    error = result.get("error")
+    if call.name in _READS and isinstance(error, Mapping) and (corrected := error.get("corrected")):
+        return f"Call {call.name} with these arguments instead: {model_json(corrected)}"
+    return ""

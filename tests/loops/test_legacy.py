@@ -207,6 +207,17 @@ async def test_a_tool_error_is_shown_to_the_model_which_mends_its_call(services:
     assert turn.events[-1] == Done(times(3))
 
 
+@pytest.mark.parametrize(("name", "is_told"), [("query", True), ("fetch", False)])
+async def test_a_call_that_can_be_right_is_told_in_plain_words_if_the_tool_is_our_own(name: str, is_told: bool) -> None:
+    async def refuse(args: Mapping[str, Any], context: ToolContext) -> Any:
+        raise ToolError("unknown_field", "no field 'a'", corrected={"fields": ["b"]})
+
+    turn = await play_turn(MemoryServices(tools=[tool(refuse, name=name)]), [call(name, fields=["a"])], ["ok"])
+    said = turn.requests[1].messages[-1].content
+    assert said.endswith('>\nCall query with these arguments instead: {"fields":["b"]}') is is_told
+    assert said.endswith(">") is not is_told
+
+
 async def test_cut_off_arguments_never_run_and_count_as_a_failed_round(services: MemoryServices, tools: Tools) -> None:
     limited(services, max_retries_per_message=1)
     cut = call("mutate", error="cut off at the output limit")
