@@ -119,5 +119,5 @@ def _advice(call: Call, result: Any) -> str:
         return _USE_DATA
     error = result.get("error")
     if call.name in _READS and isinstance(error, Mapping) and (corrected := error.get("corrected")):
-        return f"Call {call.name} with these arguments instead: {model_json(corrected)}"
+        return f"Now call {call.name} with exactly these arguments: {model_json(corrected)}"
     return ""

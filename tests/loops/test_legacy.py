@@ -214,7 +214,7 @@ async def test_a_call_that_can_be_right_is_told_in_plain_words_if_the_tool_is_ou
 
     turn = await play_turn(MemoryServices(tools=[tool(refuse, name=name)]), [call(name, fields=["a"])], ["ok"])
     said = turn.requests[1].messages[-1].content
-    assert said.endswith('>\nCall query with these arguments instead: {"fields":["b"]}') is is_told
+    assert said.endswith('>\nNow call query with exactly these arguments: {"fields":["b"]}') is is_told
     assert said.endswith(">") is not is_told
 
 
