@@ -43,7 +43,7 @@ def query_properties() -> dict[str, Any]:
         "order_by": {
             "type": "array",
             "items": {"type": "string"},
-            "description": '["-FIELD"]: highest first, ["FIELD"]: lowest first',
+            "description": '["-FIELD"]: highest first',
         },
         "first_per": {
             "type": "array",
