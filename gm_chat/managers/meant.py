@@ -39,8 +39,8 @@ MAX_CORRECTED: Final = 1_000
 MAX_CORRECTIONS: Final = 8
 """Unknown names in one call that are put right."""
 
-_PARTS: Final = frozenset(get_args(DatePart))
-_DATES: Final = ("date", "datetime", "time", "when", *sorted(_PARTS))
+_PARTS: Final = get_args(DatePart)
+_DATES: Final = ("date", "datetime", "time", "when")
 """What models call a manager's date when they do not know its name."""
 
 
@@ -64,7 +64,7 @@ class UnknownNameError(ToolError):
         self.path = tuple(path)
 
 
-Mendable = (UnknownNameError, UnknownLookupError, WrongValueError)
+_MENDABLE: Final = (UnknownNameError, UnknownLookupError, WrongValueError)
 
 
 def proposing(
@@ -72,14 +72,14 @@ def proposing(
 ) -> Callable[Concatenate[Mapping[str, Any], ManagerView, P], Plan]:
     """Add to the errors of ``build(args, view)`` what may have been meant, of what the actor sees.
 
-    If that makes the call a right one, it is the error's ``corrected``.
+    If that is one thing only, and makes the call a right one, it is the error's ``corrected``.
     """
 
     @wraps(build)
     def proposed(args: Mapping[str, Any], view: ManagerView, /, *rest: P.args, **options: P.kwargs) -> Plan:
         try:
             return build(args, view, *rest, **options)
-        except Mendable as error:
+        except _MENDABLE as error:
             message, details = error.message, dict(error.details)
             if isinstance(error, UnknownNameError):
                 found = list(islice(_meant(error.manager, error.path, view), MOST))
@@ -95,7 +95,7 @@ def proposing(
 def _right(
     args: Mapping[str, Any], error: ToolError, build: Callable[[Mapping[str, Any]], object], view: ManagerView
 ) -> Mapping[str, Any] | None:
-    """The call with each mistake mended in the first way that it may have been meant, if it can be built then."""
+    """The call with each mistake mended, where each may mean one thing only and the call can be built then."""
     for _ in range(MAX_CORRECTIONS):
         mended = _mended(args, error, view)
         if mended is None or mended == args:
@@ -113,8 +113,8 @@ def _right(
 def _mended(args: Mapping[str, Any], error: ToolError, view: ManagerView) -> Mapping[str, Any] | None:
     match error:
         case UnknownNameError():
-            name = next(_meant(error.manager, error.path, view), None)
-            return None if name is None else _renamed(args, "__".join(error.path), name)
+            names = list(islice(_meant(error.manager, error.path, view), 2))
+            return _renamed(args, "__".join(error.path), names[0]) if len(names) == 1 else None
         case UnknownLookupError(meant=str(name)):
             return _renamed(args, error.written, name)
         case WrongValueError(meant=value) if value is not None:
@@ -172,10 +172,9 @@ def _meant(manager: ManagerInfo, path: Sequence[str], view: ManagerView) -> Iter
     if rest and match_name(name, _own_names(manager)) and match_name(rest[0], _members(manager)):
         yield "__".join(rest)
         return
-    if word := match_name(name, _DATES):
-        part = [word] if word in _PARTS else []
-        dates = [item.name for item in manager.fields if item.type in ("date", "datetime")]
-        yield from ("__".join([date, *part, *rest]) for date in dates)
+    dates = [item.name for item in manager.fields if item.type in ("date", "datetime")]
+    if match_name(name, _DATES):
+        yield from ("__".join([date, *rest]) for date in dates)
         return
     if rest and match_name(name, _own_names(manager)):
         yield from _meant(manager, rest, view)
@@ -191,6 +190,8 @@ def _meant(manager: ManagerInfo, path: Sequence[str], view: ManagerView) -> Iter
             yield "__".join([relation.name, *rest])
         elif member := match_name(name, _members(target)):
             yield "__".join([relation.name, member, *rest])
+    if part := match_name(name, _PARTS):
+        yield from ("__".join([date, part, *rest]) for date in dates)
 
 
 def _members(manager: ManagerInfo) -> list[str]:

@@ -103,9 +103,11 @@ def _meant(value: Any, type: FieldType) -> Any:
     is_count = isinstance(value, int) and not isinstance(value, bool)
     found = str(value) if type == "string" and is_count and value.bit_length() < 64 else unquoted(value)
     try:
-        return found if found is None or _COERCE[type](found) is not None else None
+        if found is not None:
+            _COERCE[type](found)
     except _RefusedError:
         return None
+    return found
 
 
 def _choice(value: Any, choices: Sequence[tuple[Any, str]], name: str) -> Any:

@@ -9,6 +9,8 @@ from testproject.shop_rows import fill_shop
 from gm_chat.managers import meant as module
 from gm_chat.managers import registry
 from gm_chat.managers.aggregate import build_aggregate
+from gm_chat.managers.api import FieldInfo, ManagerInfo, ManagerVisibility, RelationInfo, Visibility
+from gm_chat.managers.index import MaskedView, SchemaIndex
 from gm_chat.managers.plan import build_plan
 from gm_chat.plugin import ToolError
 
@@ -106,12 +108,34 @@ def test_an_aggregate_is_shown_as_it_would_be_right(desk: Desk) -> None:
 
 
 def test_dates_are_found_by_what_they_are(desk: Desk) -> None:
+    error = refused(desk, manager="AnnouncementManager", fields=["id"], filters={"DATE__gte": "2025-05"})
+    assert error.details["corrected"]["filters"] == {"published_on__gte": "2025-05"}
+    args = {"measures": "count()", "group_by": ["announcements__announcement__month"]}
+    error = refused(desk, build_aggregate, manager="AnnouncementManager", **args)
+    assert error.details["corrected"]["group_by"] == ["published_on__month"]
+
+
+def test_of_two_dates_neither_is_chosen_for_the_asker(desk: Desk) -> None:
     error = refused(desk, manager="OrderManager", fields=["id"], filters={"DATE__gte": "2025-05"})
-    assert "did you mean " in error.message
-    assert error.details["corrected"]["filters"] == {"ordered_at__gte": "2025-05"}
-    args = {"measures": "count()", "group_by": ["orders__order__month"]}
-    error = refused(desk, build_aggregate, manager="OrderManager", **args)
-    assert error.details["corrected"]["group_by"] == ["ordered_at__month"]
+    assert error.message.endswith('; did you mean "ordered_at__gte" or "due_on__gte"?')
+    assert "corrected" not in error.details
+
+
+def test_a_field_that_lies_near_comes_before_a_part_of_a_date() -> None:
+    car = ManagerInfo(name="CarManager", description="", fields=(FieldInfo(name="year", type="integer"),))
+    sale = ManagerInfo(
+        name="SaleManager",
+        description="",
+        fields=(FieldInfo(name="sold_on", type="date"),),
+        relations=(RelationInfo(name="car", target="CarManager", many=False),),
+    )
+    seen = {
+        "CarManager": ManagerVisibility(frozenset({"year"}), frozenset(), frozenset()),
+        "SaleManager": ManagerVisibility(frozenset({"sold_on"}), frozenset({"car"}), frozenset()),
+    }
+    view = MaskedView(SchemaIndex.build([car, sale]), Visibility("all", seen))
+    with pytest.raises(ToolError, match=r'did you mean "car__year" or "sold_on__year"\?'):
+        build_plan({"manager": "SaleManager", "fields": ["year"]}, view, max_results=10)
 
 
 def test_there_are_only_so_many_proposals(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
