@@ -48,8 +48,8 @@ MAX_OUTLINES: Final = 3
 MAX_FIELDS: Final = 30
 MAX_RELATIONS: Final = 8
 MAX_RELATED_FIELDS: Final = 4
-MAX_CHOICES: Final = 8
-MAX_LABEL: Final = 40
+MAX_CHOICES: Final = 160
+"""Characters of a field's choices: they are told whole, as each must be one that a filter takes, or not at all."""
 
 
 def system_prompt(*, project: str, sections: Sequence[str], now: datetime, with_tools: bool, data: str = "") -> str:
@@ -123,6 +123,7 @@ def _values(field: FieldInfo) -> str:
     """What is not to be guessed from a field's name: that it is a date, or its few values by their names."""
     if field.type in ("date", "datetime"):
         return " (date)"
-    if not 0 < len(field.choices) <= MAX_CHOICES:
-        return ""
-    return f" ({'|'.join(label[:MAX_LABEL] for _, label in field.choices)})"
+    labels = [label for _, label in field.choices]
+    is_clear = len({label.casefold() for label in labels}) == len(labels)
+    told = "|".join(labels if is_clear else [str(value) for value, _ in field.choices])
+    return f" ({told})" if 0 < len(told) <= MAX_CHOICES else ""

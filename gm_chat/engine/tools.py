@@ -119,7 +119,13 @@ class Toolbox:
         keys = list(map(_key, calls))
         answers = await self._run_batch(calls, keys)
         self._note_read(call.name for call in calls if call.name in self._specs)
-        return [self._remember(key, answer) for key, answer in zip(keys, answers, strict=True)]
+        refused = {key for key, answer in zip(keys, answers, strict=True) if answer.outcome is Outcome.FAILED}
+        again = refused & self._refused
+        self._refused |= refused
+        return [
+            replace(self._remember(key, answer), is_same_mistake=key in again)
+            for key, answer in zip(keys, answers, strict=True)
+        ]
 
     async def _run_batch(self, calls: Sequence[Call], keys: Sequence[str]) -> list[Answer]:
         running: dict[str, asyncio.Task[Answer]] = {}
@@ -154,10 +160,6 @@ class Toolbox:
             self._read.clear()
             self._fresh.clear()
             return answer
-        if answer.outcome is Outcome.FAILED:
-            is_known = key in self._refused
-            self._refused.add(key)
-            return replace(answer, is_same_mistake=is_known)
         if answer.outcome is not Outcome.FRESH:
             return answer
         self._read[key] = answer.result

@@ -126,7 +126,8 @@ def _group(text: str, manager: ManagerInfo, view: ManagerView, limits: PlanLimit
     # A relation alone keeps its name, though it means an id.
     path = key.path[:-1] if len(split_path(text, "group_by")) < len(key.path) else key.path
     name = "__".join((*path, key.part) if key.part else path)
-    return Group(name, key.path, type_of_part(key.part, field.type), key.part, field.choices)
+    choices = () if key.part else field.choices
+    return Group(name, key.path, type_of_part(key.part, field.type), key.part, choices)
 
 
 def _fill(value: Any, groups: tuple[Group, ...]) -> str | None:
@@ -191,10 +192,7 @@ def _measures(
 
 def _righted(measures: Mapping[str, Any]) -> Mapping[str, Any]:
     """``{"n": "count()"}`` for ``{"count()": "n"}``, which models write as often as they would in SQL."""
-    righted = {
-        item if (is_turned := _is_turned(name, item)) else name: name if is_turned else item
-        for name, item in measures.items()
-    }
+    righted = dict((item, name) if _is_turned(name, item) else (name, item) for name, item in measures.items())
     return righted if len(righted) == len(measures) else measures
 
 

@@ -88,11 +88,12 @@ def test_what_a_field_takes_is_told_where_its_name_does_not() -> None:
     fields = (
         FieldInfo(name="status", type="string", choices=(("draft", "In design"), ("out", "Released"))),
         FieldInfo(name="due", type="datetime"),
-        FieldInfo(name="size", type="integer", choices=tuple((number, f"{number}") for number in range(9))),
+        FieldInfo(name="size", type="integer", choices=tuple((number, f"{number}") for number in range(99))),
+        FieldInfo(name="kind", type="string", choices=(("a", "Other"), ("b", "other"))),
     )
     info = ManagerInfo(name="PartManager", description="Parts.", fields=fields)
     outline = manager_outline(info, cast("ManagerView", View(info)))
-    assert outline == "- PartManager: status (In design|Released), due (date), size"
+    assert outline == "- PartManager: status (In design|Released), due (date), size, kind (a|b)"
 
 
 def test_the_overview_is_whole_or_none() -> None:

@@ -408,6 +408,21 @@ async def test_a_model_that_sends_a_refused_call_again_is_told_so(services: Memo
     assert all("sent that call before" not in row.content for row in services.store.closed[-1].messages)
 
 
+async def test_a_refused_change_that_is_sent_again_is_told_as_well_but_not_one_that_came_twice_at_once() -> None:
+    async def mutate(args: Mapping[str, Any], context: ToolContext) -> Any:
+        raise ToolError("mutation_not_allowed", "not allowed")
+
+    async def query(args: Mapping[str, Any], context: ToolContext) -> Any:
+        raise ToolError("unknown_field", "no such field")
+
+    services = MemoryServices(tools=[tool(mutate, write=True), tool(query)])
+    change, wrong = call("mutate", n=1), call("query", n=1)
+    turn = await play_turn(services, [change], [change], ["Sorry."])
+    assert "sent that call before" in turn.requests[2].messages[-1].content
+    turn = await play_turn(services, [wrong, wrong], ["Sorry."])
+    assert turn.requests[1].messages[-1].role == "tool"
+
+
 async def test_a_write_makes_a_read_worth_repeating(services: MemoryServices, tools: Tools) -> None:
     turn = await play_turn(services, [call("query")], [call("mutate", n=1)], [call("query")], ["ok"])
     assert tools.names == ["query", "mutate", "query"]

@@ -78,6 +78,10 @@ class TestHistory:
             ('<data-0a>{"error": {"code": "x"}}</data-0a>', {"error": {"data-0a": {"code": "x"}}}),
             ("<data-0a>[1]</data-0a>", {"data-0a": {"output": [1]}}),
             ("<data-0a>[1]</data-0a>\nAnswer now.", {"data-0a": {"output": [1]}, "note": "Answer now."}),
+            (
+                '<data-0a>{"error": {"code": "x"}}</data-0a>\nCall it so.',
+                {"error": {"data-0a": {"code": "x"}, "note": "Call it so."}},
+            ),
             ('{"x": NaN}', {"output": '{"x": NaN}'}),
             ('{"id": 9007199254740993, "small": [9007199254740992]}', {"id": "9007199254740993", "small": [2**53]}),
         ],

@@ -153,7 +153,7 @@ def _result(content: str) -> dict[str, Any]:
         result = _result(marked[2])
         error = result.keys() == {"error"}
         note = {"note": marked[3]} if marked[3] else {}
-        return {"error": {marked[1]: result["error"]}, **note} if error else {marked[1]: result, **note}
+        return {"error": {marked[1]: result["error"], **note}} if error else {marked[1]: result, **note}
     try:
         value = _exact(strict_json(content))
     except ValueError:
