@@ -49,6 +49,11 @@ _FORMS: Final = tuple(
         rf"(?P<beside>this|current|previous|prior|last|next)\s+{_UNIT}",
         rf"(?P<rolling>last|past)\s+(?P<count>\d+)\s+{_UNIT}",
         rf"(?P<whole>previous|prior|next)\s+(?P<count>\d+)\s+{_UNIT}",
+        r"(?P<year>\d{4})",
+        r"(?P<year>\d{4})-(?P<month>\d{2})",
+        r"(?P<name>[a-z]{3,9})\s+(?P<year>\d{4})",
+        r"(?P<year>\d{4})[- ]?q(?P<quarter>[1-4])",
+        r"q(?P<quarter>[1-4])[- ]?(?P<year>\d{4})",
     )
 )
 _CALENDAR: Final = re.compile(r"\b(?:last|past) (?=(?:\d+ )?calendar )")
@@ -57,16 +62,6 @@ _EDGE: Final = re.compile(r"(?P<edge>start|beginning|end)\s+of\s+(?:the\s+)?(?P<
 _MONTH_NAMES: Final = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
-)
-_NAMED: Final = tuple(
-    re.compile(form)
-    for form in (
-        r"(?P<year>\d{4})",
-        r"(?P<year>\d{4})-(?P<month>\d{2})",
-        r"(?P<name>[a-z]{3,9})\s+(?P<year>\d{4})",
-        r"(?P<year>\d{4})[- ]?q(?P<quarter>[1-4])",
-        r"q(?P<quarter>[1-4])[- ]?(?P<year>\d{4})",
-    )
 )
 _WORDS: Final = {"now": 0, "today": 0, "yesterday": -1, "tomorrow": 1}
 _CLOCK: Final = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1)}
@@ -191,8 +186,10 @@ _NUMBERS_OF: Final[Mapping[str, Callable[[date], int]]] = {
 def _read(words: str, now: datetime) -> Period | None:
     match = next((found for form in _FORMS if (found := form.fullmatch(words))), None)
     if match is None:
-        return _named(words)
+        return None
     given = match.groupdict()
+    if given.get("year"):
+        return _named(given)
     today = _local(now).date()
     if given.get("word"):
         return Period(now, now) if given["word"] == "now" else _whole(today + timedelta(days=_WORDS[given["word"]]))
@@ -215,23 +212,19 @@ def _read(words: str, now: datetime) -> Period | None:
     return _whole(_shift(today, unit, steps))
 
 
-def _named(words: str) -> Period | None:
-    """The year, month or quarter of that name."""
-    match = next((found for form in _NAMED if (found := form.fullmatch(words))), None)
-    if match is None:
-        return None
-    given = match.groupdict()
+def _named(given: Mapping[str, str | None]) -> Period | None:
+    """The year, or the month or quarter of it, that is called by its name or number."""
     unit, month = "year", 1
-    if given.get("quarter"):
-        unit, month = "quarter", 3 * int(given["quarter"]) - 2
-    elif given.get("name"):
-        named = [number for number, name in enumerate(_MONTH_NAMES, 1) if name.startswith(given["name"])]
+    if quarter := given.get("quarter"):
+        unit, month = "quarter", 3 * int(quarter) - 2
+    elif name := given.get("name"):
+        named = [number for number, known in enumerate(_MONTH_NAMES, 1) if known.startswith(name)]
         if not named:
             return None
         unit, month = "month", named[0]
-    elif given.get("month"):
-        unit, month = "month", int(given["month"])
-    return _units(date(int(given["year"]), month, 1), unit, 0, 1)
+    elif number := given.get("month"):
+        unit, month = "month", int(number)
+    return _units(date(int(given["year"] or 0), month, 1), unit, 0, 1)
 
 
 def _local(moment: datetime) -> datetime:
