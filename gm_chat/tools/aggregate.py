@@ -8,6 +8,7 @@ from gm_chat.managers.aggregate import build_aggregate
 from gm_chat.managers.reach import managers_of_aggregate
 from gm_chat.plugin import ToolContext, ToolDefinition, ToolSpec
 from gm_chat.tools.arguments import checked
+from gm_chat.tools.near import similar_filter
 from gm_chat.tools.query import HIDDEN_NOTE, MAX_BYTES
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
     """Validate, run, and report as ``{data, has_more}``: one object per group, or one in all.
 
     Further keys only where they say something: ``total_count`` (of the groups, where the page ends them), ``truncated``
-    (whole groups dropped at the byte budget), ``labels`` (of the choices among the groups), ``note``.
+    (whole groups dropped at the byte budget), ``labels`` (of the choices among the groups), ``hint`` (where a text filter
+    matches nothing, and a wider one does), ``note``.
     """
     view = await context.managers.view(context.actor)
     plan = build_aggregate(
@@ -64,6 +66,8 @@ async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
     result: dict[str, Any] = {"data": list(page.data), "has_more": page.has_more}
     if plan.groups and not page.has_more and (page.data or not plan.offset):
         result["total_count"] = plan.offset + len(page.data)
+    if not page.data or (not plan.groups and not any(page.data[0].values())):
+        result |= await similar_filter(plan, view, context)
     if page.truncated:
         result["truncated"] = True
     if page.data and (labels := _labels(plan)):

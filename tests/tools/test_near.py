@@ -11,7 +11,7 @@ from testproject.calling import call
 from testproject.shop import models as shop
 
 from gm_chat.plugin import ToolError
-from gm_chat.tools import query
+from gm_chat.tools import aggregate, query
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,7 +93,7 @@ def test_looking_costs_a_few_statements_and_long_values_are_cut(context_for: Con
     filters = {"or": [{"name": f"nothing {number}"} for number in range(15)]}
     with CaptureQueriesContext(connection) as statements:
         ask(context_for("staff"), filters, "MaterialManager")
-    assert len(statements) <= 14
+    assert len(statements) <= 24
     hint = ask(context_for("staff"), {"name": "x" * 90 + "z"}, "MaterialManager")["hint"]
     assert hint.startswith(f"No row has name {'x' * 60!r}. ")
 
@@ -113,3 +113,92 @@ def test_a_look_that_takes_too_long_gives_no_hint(
     monkeypatch.setattr(context.managers, "query", slow)
     answer = ask(context, {"material__name": "aluminum"})
     assert (answer["total_count"], "hint" in answer, len(asked)) == (0, False, 2)
+    assert asked[1].limit == 10
+
+
+@pytest.fixture
+def lander(metal: shop.Material) -> shop.Project:
+    """A project with one part, whose name stands nowhere else."""
+    project = shop.Project.objects.create(code="lm-1", name="Eagle lander")
+    shop.BomLine.objects.create(project=project, part=shop.Part.objects.get(number="A-1"), position=1)
+    return project
+
+
+@pytest.mark.parametrize(
+    ("manager", "filters", "meant"),
+    [
+        ("PartManager", {"name__icontains": "eagle"}, {"projects__name__icontains": "eagle"}),
+        ("PartManager", {"number": "Frame"}, {"name__icontains": "Frame"}),
+        ("PartManager", {"supplier__name": "Eagle lander"}, {"supplier__parts__projects__name__icontains": ""}),
+        ("MaterialManager", {"name": "Eagle"}, {"parts__projects__name__icontains": "Eagle"}),
+        ("PartManager", {"material": {"name": "eagle"}}, {"material__parts__projects__name__icontains": "eagle"}),
+        ("PartManager", {"or": [{"name": "eagle", "price__gte": 0}]}, {"projects__name__icontains": "eagle"}),
+        ("PartManager", {"name": "eagle", "price__gte": 5}, None),
+        ("PartManager", {"not": {"name__icontains": "Frame"}, "name": "eagle"}, None),
+    ],
+)
+def test_a_text_that_stands_elsewhere_comes_with_the_filter_that_finds_it(
+    manager: str, filters: dict[str, Any], meant: dict[str, str] | None, lander: shop.Project, context_for: Contexts
+) -> None:
+    shop.Part.objects.update(supplier=shop.Supplier.objects.create(name="Acme"))
+    result = ask(context_for("staff"), filters, manager)
+    assert (result["data"], result["total_count"]) == ([], 0)
+    if meant is None:
+        assert not {"hint", "similar_rows"} & set(result)
+        return
+    ((path, text),) = meant.items()
+    assert f'The filter {{"{path}": "{text}' in result["hint"]
+    if len(filters) == 1 and manager == "PartManager" and "supplier__name" not in filters:
+        found = ask(context_for("staff"), {path: text})
+        assert found["data"] == result["similar_rows"]
+
+
+def test_a_text_of_hidden_rows_is_found_nowhere(context_for: Contexts) -> None:
+    line = shop.OrderLine.objects.exclude(order__owner__username="plain").select_related("order", "part").first()
+    assert line is not None
+    shop.Order.objects.filter(pk=line.order_id).update(customer="Zyklotron")
+    filters = {"name__icontains": "zyklotron"}
+    hint = ask(context_for("staff"), filters)["hint"]
+    assert '{"order_lines__order__customer__icontains": "zyklotron"} instead matches ' in hint
+    ask(context_for("plain"), {})  # loads the user's permissions
+    with CaptureQueriesContext(connection) as near:
+        seen = ask(context_for("plain"), filters)
+    with CaptureQueriesContext(connection) as far:
+        ask(context_for("plain"), {"name__icontains": "xyklotron"})
+    assert not {"hint", "similar_rows"} & set(seen)
+    assert len(near) == len(far)
+
+
+def test_a_source_that_cannot_run_one_filter_is_asked_the_others(
+    metal: shop.Material, context_for: Contexts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = context_for("staff")
+    run = context.managers.query
+
+    async def partial(plan: Any, *args: Any, **more: Any) -> Any:
+        if "Or(" in repr(plan.where):
+            raise ToolError("unsupported", "this source knows no or")
+        return await run(plan, *args, **more)
+
+    monkeypatch.setattr(context.managers, "query", partial)
+    assert ask(context, {"material__name": "aluminum"})["similar_rows"] == [{"number": "A-1"}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_told"),
+    [
+        ({"measures": {"n": "count()"}, "filters": {"name__icontains": "eagle"}}, True),
+        ({"measures": {"a": "sum(price)"}, "filters": {"name__icontains": "eagle"}}, True),
+        ({"measures": {"n": "count()"}, "group_by": ["status"], "filters": {"name__icontains": "eagle"}}, True),
+        ({"measures": {"n": "count()"}, "filters": {"name__icontains": "zzzzzz"}}, False),
+        ({"measures": {"n": "count()"}, "filters": {"price__gt": 10**6}}, False),
+        ({"measures": {"a": "sum(weight)"}, "filters": {"name__icontains": "frame"}}, False),
+        ({"measures": {"n": "count()"}, "filters": {"name__icontains": "frame"}}, False),
+    ],
+)
+def test_a_computation_over_no_row_is_told_as_well(
+    arguments: dict[str, Any], *, is_told: bool, lander: shop.Project, context_for: Contexts
+) -> None:
+    result = call(aggregate, {"manager": "PartManager", **arguments}, context_for("staff"))
+    hint = 'No row has name \'eagle\'. The filter {"projects__name__icontains": "eagle"} instead matches 1 rows.'
+    assert (result.get("hint"), "similar_rows" in result) == (hint if is_told else None, False)
