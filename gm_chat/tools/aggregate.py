@@ -52,8 +52,8 @@ async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
     """Validate, run, and report as ``{data, has_more}``: one object per group, or one in all.
 
     Further keys only where they say something: ``total_count`` (of the groups, where the page ends them), ``truncated``
-    (whole groups dropped at the byte budget), ``labels`` (of the choices among the groups), ``hint`` (where a text filter
-    matches nothing, and a wider one does), ``note``.
+    (whole groups dropped at the byte budget), ``labels`` (of the choices among the groups), ``hint`` (where a text
+    filter matches nothing, and a wider one does), ``note``.
     """
     view = await context.managers.view(context.actor)
     plan = build_aggregate(
