@@ -61,6 +61,8 @@ class TurnState:
     orchestration: Mapping[str, Any] | None = None
     """What ``done`` says about the coverage of a planned turn."""
     has_called: bool = False
+    has_looked: bool = False
+    """Whether a tool was called that says more than what there is to ask for."""
     usage: TokenUsage = field(default_factory=TokenUsage)
     spent: dict[str, TokenUsage] = field(default_factory=dict)
     """:attr:`usage` by what is billed, :attr:`~gm_chat.engine.ports.ProviderHandle.billed_as`."""
@@ -75,7 +77,7 @@ class TurnState:
         self.usage, self.rounds = progress.usage, progress.rounds
         self.failed_rounds, self.mutations = progress.failed_rounds, progress.mutations
         self.spent = dict(progress.spent)
-        self.has_called = True
+        self.has_called = self.has_looked = True
 
     def introduce_data(self) -> None:
         """Tell the model what data fits the question, if the system prompt has not told it of all."""
@@ -194,6 +196,7 @@ class TurnState:
             raise TurnStopped(code)
         self.transcript.end_round(calls, metadata=self.completion.metadata)
         self.has_called = True
+        self.has_looked = self.has_looked or any(map(self.tools.looks, calls))
         return calls
 
     async def run_calls(self, calls: Sequence[Call]) -> list[Answer]:

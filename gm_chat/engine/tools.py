@@ -104,6 +104,11 @@ class Toolbox:
         spec = self._specs.get(call.name)
         return spec is not None and spec.kind == "write"
 
+    def looks(self, call: Call) -> bool:
+        """Whether the call is one for records or for a change: not for names of managers and fields alone."""
+        spec = self._specs.get(call.name)
+        return spec is not None and (spec.reads_records or spec.kind == "write")
+
     def mint(self, requests: Sequence[ToolCallEvent]) -> list[Call]:
         """Give each request an id of ours and arguments that are a JSON object, or the problem that they have."""
         calls = []

@@ -20,6 +20,7 @@ __all__ = ["Transcript"]
 _USE_DATA: Final = (
     "Answer the question from this data, naming each row and value that it asks for, or call another tool."
 )
+_NEVER_ADD: Final = "Totals, averages and counts of such rows come from aggregate."
 _READS: Final = frozenset({"query", "aggregate"})
 """The core's own tools whose errors hold the call as it would be right. What others say may come from anywhere."""
 
@@ -115,8 +116,8 @@ def _advice(call: Call, result: Any) -> str:
     """
     if not isinstance(result, Mapping):
         return ""
-    if result.get("data"):
-        return _USE_DATA
+    if data := result.get("data"):
+        return f"{_USE_DATA} {_NEVER_ADD}" if call.name == "query" and len(data) > 1 else _USE_DATA
     error = result.get("error")
     if call.name in _READS and isinstance(error, Mapping) and (corrected := error.get("corrected")):
         return f"Now call {call.name} with exactly these arguments: {model_json(corrected)}"

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from gm_chat.engine.failures import TurnStopped
-from gm_chat.engine.limits import Next
+from gm_chat.engine.limits import Next, is_failed_round
 from gm_chat.providers.base import CallOptions
 
 if TYPE_CHECKING:
@@ -26,7 +26,12 @@ _WITH_TOOLS: Final = CallOptions()
 _ANSWER_ONLY: Final = CallOptions(tool_choice="none")
 
 _USE_TOOLS: Final = "Look the data up with the tools before you answer. Call a tool; do not write the call as text."
-_ANSWER_NOW: Final = "Answer my question now, with the names and values from the results above. No more tool calls."
+_ANSWER_NOW: Final = (
+    "Answer my question now in plain words, with the names and values from the results above. No more tool calls."
+)
+_GIVE_UP: Final = (
+    "Stop calling tools. Answer now in plain words: with what the results above say, or say what cannot be found."
+)
 _SAME_MISTAKE: Final = "You have sent that call before, and it fails again. Read the error, and send a different call."
 
 
@@ -61,36 +66,50 @@ async def legacy_loop(turn: TurnState) -> AsyncGenerator[Event, None]:
             for answer in answers:
                 yield answer.event
             answering = turn.go_on(answers) is Next.ANSWER
-            if answering:
-                turn.transcript.instruct(_ANSWER_NOW)
-            else:
-                _warn(turn, answers)
-
-
-def _warn(turn: TurnState, answers: Sequence[Answer]) -> None:
-    """Say what a small model does not see by itself, and would go on with until the turn's limits end it."""
-    if any(answer.is_same_mistake for answer in answers):
-        turn.transcript.instruct(_SAME_MISTAKE)
+            prompt = _ANSWER_NOW if answering else recovery.after(answers)
+            if prompt is not None:
+                turn.transcript.instruct(prompt)
+                answering = prompt is not _SAME_MISTAKE
 
 
 class _Recovery:
-    """What ``recover_missing_tool_calls`` adds: one prompt for an answer without any tool, one for no answer after."""
+    """Says what a small model does not see by itself, and would go on with until the turn's limits end it.
+
+    ``recover_missing_tool_calls`` adds a prompt for an answer without a look at the data, one for no answer after it,
+    and an answer round for a model that sends a refused call a third time, or whose next failure would end the turn.
+    """
 
     def __init__(self, turn: TurnState) -> None:
         self._turn = turn
         enabled = turn.services.settings.recover_missing_tool_calls and turn.tools.definitions
-        self._unused = {_USE_TOOLS, _ANSWER_NOW} if enabled else set()
+        self._unused = {_USE_TOOLS, _ANSWER_NOW, _GIVE_UP} if enabled else set()
+        self._warned = False
+
+    def after(self, answers: Sequence[Answer]) -> str | None:
+        """Choose what is said to a model whose call was refused: nothing at first."""
+        turn = self._turn
+        is_same = any(answer.is_same_mistake for answer in answers)
+        is_last = 0 < turn.failed_rounds == turn.limits.failed_rounds and is_failed_round(
+            [answer.outcome for answer in answers]
+        )
+        if (is_last or (is_same and self._warned)) and self._take(_GIVE_UP):
+            return _GIVE_UP
+        self._warned = self._warned or is_same
+        return _SAME_MISTAKE if is_same else None
 
     def prompt(self) -> str | None:
         """Choose the prompt that the round without calls needs, once each, if a round is left for it."""
         turn = self._turn
-        if not turn.has_called:
+        if not turn.has_looked:
             wanted = _USE_TOOLS
         elif not turn.transcript.round_text:
             wanted = _ANSWER_NOW
         else:
             return None
-        if wanted not in self._unused or turn.rounds >= turn.limits.rounds:
-            return None
-        self._unused.remove(wanted)
-        return wanted
+        return wanted if self._take(wanted) else None
+
+    def _take(self, prompt: str) -> bool:
+        if prompt not in self._unused or self._turn.rounds >= self._turn.limits.rounds:
+            return False
+        self._unused.remove(prompt)
+        return True

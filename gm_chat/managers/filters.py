@@ -6,9 +6,10 @@ all keys of one object that start with the same relation speak about the *same* 
 mean one line that satisfies both. ``null`` for a relation, or ``relation__isnull``, asks whether there is a row.
 
 A key may write a lookup as ``name__icontains``, ``name_icontains``, ``name_Icontains``, ``nameIcontains`` or
-``{"name": {"icontains": ...}}``. A date given for a datetime field means that whole day; dates may be given in words
-(``"last 30 days"``, :mod:`gm_chat.managers.periods`), a part of a date may be compared (``date__weekday__in``), and a
-value may be another field (``{"field": "due_on"}``, :mod:`gm_chat.managers.references`).
+``{"name": {"icontains": ...}}``. A text lookup of a field with choices finds their labels, too. A date given for a
+datetime field means that whole day; dates may be given in words (``"last 30 days"``, :mod:`gm_chat.managers.periods`),
+a part of a date may be compared (``date__weekday__in``), and a value may be another field (``{"field": "due_on"}``,
+:mod:`gm_chat.managers.references`).
 
 ``{"first": {"per": ["customer"], "order_by": ["-date"], "where": {...}}}`` holds for the first row of each customer
 among those that satisfy ``where``, equals included; ``"per": []`` for the first of all.
@@ -251,7 +252,10 @@ class _Parser:
             raise
         if field.type == "datetime" and lookup == "in" and any(plain_date(item) for item in value):
             return Or(tuple(self._condition(manager, field, [], item) for item in value))
-        return Condition((field.name,), lookup, parsed)
+        condition = Condition((field.name,), lookup, parsed)
+        if lookup in _TEXT and "in" in field.lookups and (called := _called(field, lookup, parsed)):
+            return Or((condition, Condition((field.name,), "in", called)))
+        return condition
 
     def _value(self, field: FieldInfo, lookup: str, value: Any, name: str) -> Any:
         kind: FieldType = field.type
@@ -317,6 +321,26 @@ def _lookup(manager: ManagerInfo, field: FieldInfo, rest: list[str], value: Any)
             allowed=[f"{field.name}__{name}" for name in nearest(written, field.lookups)],
         )
     return lookup
+
+
+def _called(field: FieldInfo, lookup: str, text: str) -> tuple[Any, ...]:
+    """The choices that a text lookup finds by their labels alone: those are what people read."""
+    operator = lookup.removeprefix("i")
+
+    def is_found(read: str) -> bool:
+        sought = text
+        if operator != lookup:
+            sought, read = text.casefold(), read.casefold()
+        match operator:
+            case "contains":
+                return sought in read
+            case "startswith":
+                return read.startswith(sought)
+            case "endswith":
+                return read.endswith(sought)
+        return read == sought
+
+    return tuple(value for value, label in field.choices if is_found(label) and not is_found(str(value)))
 
 
 def _resolve(

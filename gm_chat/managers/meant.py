@@ -77,19 +77,35 @@ def proposing(
 
     @wraps(build)
     def proposed(args: Mapping[str, Any], view: ManagerView, /, *rest: P.args, **options: P.kwargs) -> Plan:
+        def call(mended: Mapping[str, Any]) -> Plan:
+            return build(mended, view, *rest, **options)
+
         try:
-            return build(args, view, *rest, **options)
+            return call(args)
         except _MENDABLE as error:
             message, details = error.message, dict(error.details)
             if isinstance(error, UnknownNameError):
-                found = list(islice(_meant(error.manager, error.path, view), MOST))
+                found = [
+                    name
+                    for name in islice(_meant(error.manager, error.path, view), MOST)
+                    if _takes_value(_renamed(args, "__".join(error.path), name), call)
+                ]
                 message += f"; did you mean {' or '.join(map(json.dumps, found))}?" if found else ""
-            right = _right(args, error, lambda call: build(call, view, *rest, **options), view)
+            right = _right(args, error, call, view)
             if right is not None and len(repr(right)) <= MAX_CORRECTED:
                 details["corrected"] = right
             raise ToolError(error.code, message, **details) from error
 
     return proposed
+
+
+def _takes_value(args: Mapping[str, Any], build: Callable[[Mapping[str, Any]], object]) -> bool:
+    """Whether a call may be meant: a field that cannot have the value that is sought was not."""
+    try:
+        build(args)
+    except ToolError as error:
+        return error.code != "invalid_value"
+    return True
 
 
 def _right(

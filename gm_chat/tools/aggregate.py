@@ -27,9 +27,9 @@ _AGGREGATE = ToolDefinition(
             "manager": {"type": "string"},
             "measures": {
                 "type": "object",
-                "description": 'formulas of its fields: {"n": "count()", "a": "sum(FIELD)", '
-                '"b": "avg(FIELD * FIELD)"}; also count(distinct f), min, max, median; across groups: rank(a), share, '
-                'change, running; one measure of some rows: {"c": {"formula": "count()", "where": {}}}',
+                "description": 'what is asked for, and no more: {"n": "count()"}, or sum(FIELD), avg(FIELD * FIELD), '
+                "min, max, median, count(distinct FIELD); across groups: rank(n), share, change, running; one measure "
+                'of some rows: {"n": {"formula": "count()", "where": {}}}',
             },
             "group_by": {
                 "type": "array",

@@ -88,6 +88,8 @@ def _not_allowed(name: str, allowed: list[str], view: ManagerView) -> ToolError:
     """One answer for what the settings, the actor's rights or the schema lack; it offers what the actor could run."""
     offered = [item for item in allowed if view.mutation(item) is not None]
     message = f"the mutation {name!r} is not allowed in this chat"
+    if not offered:
+        message += ", and no other: data can only be read"
     return ToolError("mutation_not_allowed", message, allowed=nearest(name, offered))
 
 

@@ -1,9 +1,9 @@
-"""What a model could have meant when a text filter matches nothing: rows that a slightly wider filter matches.
+"""What a model could have meant when its filters match nothing: rows that slightly wider ones match.
 
 People and models spell "aluminum", the records say "Aluminium EN AW-6060"; they look for a project's name among the
-names of parts, and it stands one relation away. Shown those rows, under a name that cannot be taken for the answer to
-the filter that was sent, a small model goes on; told nothing, it reports that there is none. The look costs a few small
-reads, and only when a query found no row.
+names of parts, and it stands one relation away; they ask for the cheapest with a price below zero. Shown those rows,
+under a name that cannot be taken for the answer to the filter that was sent, a small model goes on; told nothing, it
+reports that there is none. The look costs a few small reads, and only when a query found no row.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ __all__ = ["similar_filter", "similar_rows"]
 
 MAX_CONDITIONS: Final = 2
 MAX_ROWS: Final = 10
+MAX_OTHERS: Final = 5
+"""Rows that do not satisfy a filter, for each that one is shown."""
 MIN_LETTERS: Final = 3
 MAX_LENGTH: Final = 60
 """A value longer than this is quoted by its beginning."""
@@ -48,11 +50,11 @@ _TEXT_LOOKUPS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _TextFilter:
-    """A condition of the plan on a text field, the field's path from the plan's root, and the field's manager."""
+    """A condition of the plan on a text field, the field's path from the plan's root, and whether each row needs it."""
 
     condition: Condition
     path: Path
-    owner: str
+    is_required: bool
 
     def texts(self) -> list[str]:
         """The text that is sought, and its longest word."""
@@ -66,18 +68,13 @@ async def similar_rows(plan: QueryPlan, view: ManagerView, context: ToolContext)
     Reads as the actor, so that they can hold nothing that a query could not. The time that is left bounds the look:
     when it is over, the answer that there is no row stands alone.
     """
-    limit = time.monotonic() + MAX_SECONDS
-    look = _Look(plan, view, context, limit if context.deadline is None else min(context.deadline, limit))
-    for found in list(_text_filters(plan.where, plan.manager, view))[:MAX_CONDITIONS]:
-        for step in (look.spelled_otherwise, look.elsewhere, look.begun_alike):
-            try:
-                hint = await step(found)
-            except ToolError as error:  # a source may be unable to run one of the filters
-                if error.code == "timeout":
-                    return {}
-                continue
-            if hint:
+    look = _Look.of(plan, view, context)
+    for step in (look.for_texts, look.without_one):
+        try:
+            if hint := await step():
                 return hint
+        except ToolError:
+            return {}
     return {}
 
 
@@ -90,9 +87,9 @@ async def similar_filter(plan: AggregatePlan, view: ManagerView, context: ToolCo
     rows = QueryPlan(manager=plan.manager, selection=Selection(tuple(names)), where=plan.where, limit=1)
     try:
         page = await context.managers.query(rows, context.actor, deadline=context.deadline)
+        found = {} if page.total_count else await _Look.of(rows, view, context).for_texts()
     except ToolError:
         return {}
-    found = {} if page.total_count else await similar_rows(rows, view, context)
     return {"hint": found["hint"]} if found else {}
 
 
@@ -106,6 +103,24 @@ class _Look:
     deadline: float
     searched: int = 0
 
+    @classmethod
+    def of(cls, plan: QueryPlan, view: ManagerView, context: ToolContext) -> _Look:
+        """A look that ends with the call's own time, or its own."""
+        limit = time.monotonic() + MAX_SECONDS
+        return cls(plan, view, context, limit if context.deadline is None else min(context.deadline, limit))
+
+    async def for_texts(self) -> dict[str, Any]:
+        """Rows that a wider filter on a text finds, or the same text elsewhere."""
+        for found in list(_text_filters(self.plan.where, self.plan.manager, self.view))[:MAX_CONDITIONS]:
+            for step in (self.spelled_otherwise, self.elsewhere, self.begun_alike):
+                try:
+                    if hint := await step(found):
+                        return hint
+                except ToolError as error:  # a source may be unable to run one of the filters
+                    if error.code == "timeout":
+                        raise
+        return {}
+
     async def spelled_otherwise(self, found: _TextFilter) -> dict[str, Any]:
         """Rows that hold the text, or its longest word, anywhere in the field."""
         return await self._in_parts(found, found.texts())
@@ -116,25 +131,50 @@ class _Look:
         return await self._in_parts(found, [word[: -(-2 * len(word) // 3)], word[: len(word) // 2]])
 
     async def elsewhere(self, found: _TextFilter) -> dict[str, Any]:
-        """Rows that hold the text in another field, of the same manager or of one that it is related to."""
+        """Rows that hold the text in another field, of the plan's manager or of one that it is related to."""
         text = found.texts()[0]
-        if len(text) < MIN_LETTERS:
+        if not found.is_required or len(text) < MIN_LETTERS:
             return {}
-        for paths, manager in _nearby(found.owner, self.view):
+        others = _dropped(self.plan.where, found.condition).parts
+        for paths, manager in _nearby(self.plan.manager, self.view):
             fields = [field.name for field in manager.fields if _is_free_text(field)]
-            if manager.name == found.owner:
-                fields.remove(found.condition.path[-1])
             if not fields:
                 continue
             if self.searched == MAX_MANAGERS:
                 break
             self.searched += 1
             holders = await self._fields_with(text, manager.name, fields)
-            for path, name in itertools.product(paths, holders):
-                hint = await self._rows(found, (*path, name), text)
-                if hint:
+            for hops, name in itertools.product(paths, holders):
+                path = (*hops, name)
+                where = And((*others, _contains(path, text)))
+                if path != found.path and (hint := await self._rows(found, where, path, text)):
                     return hint
         return {}
+
+    async def without_one(self) -> dict[str, Any]:
+        """Rows that one filter keeps out alone: a bound that nothing reaches, a choice that nothing has.
+
+        A name is no such filter: that nothing is called so is an answer.
+        """
+        parts = self.plan.where.parts
+        told: list[str] = []
+        rows: list[Any] = []
+        for part in [part for part in parts if self._is_bound(part)][:MAX_CONDITIONS]:
+            where = And(tuple(other for other in parts if other is not part))
+            near = dataclasses.replace(self.plan, where=where, limit=MAX_OTHERS, offset=0)
+            page = await self.context.managers.query(near, self.context.actor, deadline=self.deadline)
+            if page.total_count:
+                told.append(f"without that on {' and '.join(_names(part))}, {page.total_count} rows match")
+                rows = rows or list(page.data)
+        if not rows:
+            return {}
+        return {
+            "hint": f"No row satisfies all filters; {'; '.join(told)}: similar_rows, which are no answer.",
+            "similar_rows": rows,
+        }
+
+    def _is_bound(self, part: Where) -> bool:
+        return not isinstance(part, Not) and not any(_text_filters(part, self.plan.manager, self.view))
 
     async def _fields_with(self, text: str, manager: str, fields: list[str]) -> list[str]:
         """The fields that hold the text in a row of the manager: sought there first, as that is one plain read."""
@@ -147,20 +187,19 @@ class _Look:
         for part in dict.fromkeys(parts):
             is_same = found.condition.lookup == "icontains" and part == found.condition.value
             if len(part) >= MIN_LETTERS and not is_same:
-                hint = await self._rows(found, found.condition.path[-1:], part)
-                if hint:
+                wider = dataclasses.replace(found.condition, lookup="icontains", value=part)
+                where = _replaced(self.plan.where, found.condition, wider)
+                if hint := await self._rows(found, where, found.path, part):
                     return hint
         return {}
 
-    async def _rows(self, found: _TextFilter, path: Path, text: str) -> dict[str, Any]:
-        """The plan's rows where ``text`` is sought at ``path`` from the condition's owner, and how to ask for them."""
-        where = _with(self.plan.where, found.condition, (*found.condition.path[:-1], *path), text)
-        assert isinstance(where, And)  # noqa: S101 (a plan's root stays what it is)
+    async def _rows(self, found: _TextFilter, where: And, path: Path, text: str) -> dict[str, Any]:
+        """The rows of the plan with another filter, which seeks ``text`` at ``path``, and how to ask for them."""
         near = dataclasses.replace(self.plan, where=where, limit=MAX_ROWS, offset=0)
         page = await self.context.managers.query(near, self.context.actor, deadline=self.deadline)
         if not page.total_count:
             return {}
-        written = {f"{'__'.join((*found.path[:-1], *path))}__icontains": text}
+        written = {f"{'__'.join(path)}__icontains": text}
         return {
             "hint": f"No row has {'__'.join(found.path)} {str(found.condition.value)[:MAX_LENGTH]!r}. The filter "
             f"{json.dumps(written, ensure_ascii=False)} instead matches {page.total_count} rows.",
@@ -188,50 +227,94 @@ def _nearby(name: str, view: ManagerView) -> Iterator[tuple[list[Path], ManagerI
         reached = further
 
 
-def _text_filters(where: Where, manager: str, view: ManagerView, path: Path = ()) -> Iterator[_TextFilter]:
+def _text_filters(
+    where: Where, manager: str, view: ManagerView, path: Path = (), *, is_required: bool = True
+) -> Iterator[_TextFilter]:
     """The conditions that must hold on text without choices; what stands under ``not`` excludes rows, and is none."""
     match where:
         case And(parts) | Or(parts):
+            is_required = is_required and isinstance(where, And)
             for part in parts:
-                yield from _text_filters(part, manager, view, path)
+                yield from _text_filters(part, manager, view, path, is_required=is_required)
         case Related(relation, part):
             target = _target(manager, relation, view)
             if target is not None:
-                yield from _text_filters(part, target, view, (*path, relation))
+                yield from _text_filters(part, target, view, (*path, relation), is_required=is_required)
         case Condition((*hops, name), lookup, str()) if lookup in _TEXT_LOOKUPS:
             owner: str | None = manager
             for hop in hops:
                 owner = owner and _target(owner, hop, view)
             info = view.get(owner) if owner is not None else None
             if info is not None and any(_is_free_text(field) for field in info.fields if field.name == name):
-                yield _TextFilter(where, (*path, *where.path), info.name)
+                yield _TextFilter(where, (*path, *where.path), is_required)
         case First():
-            yield from _text_filters(where.where, manager, view, path)
+            yield from _text_filters(where.where, manager, view, path, is_required=False)
         case Condition() | Not():
             return
         case _:
             assert_never(where)
 
 
-def _with(where: Where, condition: Condition, path: Path, text: str) -> Where:
-    """The same filter, but for one condition, which looks for ``text`` anywhere in what stands at ``path``."""
+def _replaced(where: And, condition: Condition, other: Where) -> And:
+    """The same filter with another condition in the place of one."""
+
+    def walk(part: Where) -> Where:
+        match part:
+            case Condition():
+                return other if part is condition else part
+            case And():
+                return every(part)
+            case Or(parts):
+                return Or(tuple(map(walk, parts)))
+            case Related(relation, inner):
+                return Related(relation, walk(inner))
+            case First():
+                return dataclasses.replace(part, where=every(part.where))
+            case Not():
+                return part
+            case _:
+                assert_never(part)
+
+    def every(part: And) -> And:
+        return And(tuple(map(walk, part.parts)))
+
+    return every(where)
+
+
+def _dropped(where: And, condition: Condition) -> And:
+    """The same filter without a condition that it requires, and without the relations that lead to nothing else."""
+    parts: list[Where] = []
+    for part in where.parts:
+        match part:
+            case Condition() if part is condition:
+                continue
+            case And():
+                parts.extend(_dropped(part, condition).parts)
+            case Related(relation, And() as inner):
+                rest = _dropped(inner, condition)
+                if rest.parts or not inner.parts:
+                    parts.append(Related(relation, rest))
+            case _:
+                parts.append(part)
+    return And(tuple(parts))
+
+
+def _names(where: Where) -> list[str]:
+    """The fields that a filter is about, as paths from the plan's root, each once."""
     match where:
-        case Condition():
-            return _contains(path, text) if where is condition else where
-        case And(parts):
-            return And(tuple(_with(item, condition, path, text) for item in parts))
-        case Or(parts):
-            return Or(tuple(_with(item, condition, path, text) for item in parts))
-        case Related(relation, inner):
-            return Related(relation, _with(inner, condition, path, text))
+        case Condition(path):
+            found = ["__".join(path)]
+        case And(parts) | Or(parts):
+            found = [name for part in parts for name in _names(part)]
+        case Related(relation, part):
+            found = [f"{relation}__{name}" for name in _names(part)] or [relation]
+        case Not(part):
+            found = _names(part)
         case First():
-            within = _with(where.where, condition, path, text)
-            assert isinstance(within, And)  # noqa: S101 (as above)
-            return dataclasses.replace(where, where=within)
-        case Not():
-            return where
+            found = ["first"]
         case _:
             assert_never(where)
+    return list(dict.fromkeys(found))
 
 
 def _contains(path: Path, text: str) -> Where:

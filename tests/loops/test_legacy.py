@@ -10,7 +10,7 @@ import pytest
 from gm_chat.engine.events import Done, Error, TextChunk, ToolCall, ToolResult
 from gm_chat.engine.messages import marked
 from gm_chat.errors import PUBLIC_MESSAGES
-from gm_chat.plugin import ToolContext, ToolError
+from gm_chat.plugin import ToolContext, ToolDefinition, ToolError, ToolSpec
 from gm_chat.providers.base import Message, ProviderFilteredError, TokenUsage, ToolCallEvent
 from gm_chat.settings import ChatSettings
 from gm_chat.testing.scripted import NO_DONE, Round, ScriptedRequest, call, done
@@ -481,6 +481,42 @@ async def test_silence_after_tools_is_asked_for_an_answer_once(services: MemoryS
     assert turn.requests[2].options.tool_choice == "none"
     assert roles(turn.requests[2]) == ["system", "user", "assistant", "tool", "user"]
     turn = await play_turn(services, [call("query")], [], [])
+    assert turn.events[-1] == Done(times(3))
+
+
+async def test_a_third_time_the_same_refused_call_is_asked_for_an_answer_instead(services: MemoryServices) -> None:
+    limited(services, recover_missing_tool_calls=True, max_retries_per_message=5)
+    wrong = call("query", field="wrong")
+    turn = await play_turn(services, [wrong], [wrong], [wrong], ["There is no such field."])
+    assert turn.events[-1] == Done(times(4))
+    assert turn.requests[2].options.tool_choice == "auto"
+    assert turn.requests[3].options.tool_choice == "none"
+    assert "what cannot be found" in turn.requests[3].messages[-1].content
+
+
+async def test_the_failure_before_the_last_is_followed_by_an_answer(services: MemoryServices) -> None:
+    wrong = [[call("query", field="wrong", n=number)] for number in range(3)]
+    limited(services, recover_missing_tool_calls=True, max_retries_per_message=2)
+    turn = await play_turn(services, *wrong[:2], ["I could not find that."])
+    assert turn.text == "I could not find that."
+    assert [request.options.tool_choice for request in turn.requests] == ["auto", "auto", "none"]
+    turn = await play_turn(services, *wrong[:2], [call("query", n=1)])  # a call all the same: refused, no answer
+    assert turn.events[-1] == stop("tool_retry_limit")
+    limited(services, max_retries_per_message=2)
+    turn = await play_turn(services, *wrong)
+    assert turn.events[-1] == stop("tool_retry_limit")
+
+
+async def test_a_look_at_names_alone_is_no_look_at_the_data() -> None:
+    async def read(args: Mapping[str, Any], context: ToolContext) -> Any:
+        return PARTS
+
+    names = ToolSpec(definition=ToolDefinition("names", "", {"type": "object"}), run=read, reads_records=False)
+    services = limited(MemoryServices(tools=[names, tool(read)]), recover_missing_tool_calls=True)
+    turn = await play_turn(services, [call("names")], ["Part is in charge."], [call("read")], ["A bolt."])
+    assert "tools" in turn.requests[2].messages[-1].content
+    assert turn.events[-1] == Done(times(4))
+    turn = await play_turn(services, [call("names")], [call("read")], ["A bolt."])
     assert turn.events[-1] == Done(times(3))
 
 

@@ -122,6 +122,15 @@ def test_choices_take_values_and_labels() -> None:
         (Condition(("status",), "in", ("draft", "released")),)
     )
     assert parse({"status__icontains": "rel"}) == And((Condition(("status",), "icontains", "rel"),))
+    for lookup, text in {
+        "icontains": "in DESIGN",
+        "contains": "In des",
+        "istartswith": "in ",
+        "endswith": "gn",
+    }.items():
+        (found,) = parse({f"status__{lookup}": text}).parts
+        assert found == Or((Condition(("status",), lookup, text), Condition(("status",), "in", ("draft",))))
+    assert parse({"status__contains": "in des"}) == And((Condition(("status",), "contains", "in des"),))
     error = refusal({"status": "relased"})
     assert error.code == "invalid_value"
     assert error.details["allowed"] == ["released", "obsolete", "draft"]
