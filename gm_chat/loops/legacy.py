@@ -30,7 +30,8 @@ _ANSWER_NOW: Final = (
     "Answer my question now in plain words, with the names and values from the results above. No more tool calls."
 )
 _GIVE_UP: Final = (
-    "Stop calling tools. Answer now in plain words: with what the results above say, or say what cannot be found."
+    "Stop calling tools. Answer now in plain words, from the results above. If they do not hold the answer, say that "
+    "you could not look it up; do not guess."
 )
 _SAME_MISTAKE: Final = "You have sent that call before, and it fails again. Read the error, and send a different call."
 
@@ -76,7 +77,7 @@ class _Recovery:
     """Says what a small model does not see by itself, and would go on with until the turn's limits end it.
 
     ``recover_missing_tool_calls`` adds a prompt for an answer without a look at the data, one for no answer after it,
-    and an answer round for a model that sends a refused call a third time, or whose next failure would end the turn.
+    and an answer round for a model that sends a refused call a third time, or whose next call may end the turn.
     """
 
     def __init__(self, turn: TurnState) -> None:
@@ -86,11 +87,12 @@ class _Recovery:
         self._warned = False
 
     def after(self, answers: Sequence[Answer]) -> str | None:
-        """Choose what is said to a model whose call was refused: nothing at first."""
+        """Choose what is said to a model whose call was refused, or that has one round left: nothing otherwise."""
         turn = self._turn
         is_same = any(answer.is_same_mistake for answer in answers)
-        is_last = 0 < turn.failed_rounds == turn.limits.failed_rounds and is_failed_round(
-            [answer.outcome for answer in answers]
+        has_failed = is_failed_round([answer.outcome for answer in answers])
+        is_last = turn.rounds == turn.limits.rounds - 1 or (
+            has_failed and turn.failed_rounds == turn.limits.failed_rounds
         )
         if (is_last or (is_same and self._warned)) and self._take(_GIVE_UP):
             return _GIVE_UP

@@ -3,7 +3,8 @@
 Flat and nested spellings are one thing: every key is a path, a path's first relation opens the relation's scope, and
 all keys of one object that start with the same relation speak about the *same* related row: both
 ``{"lines__quantity__gt": 5, "lines__part__name": "Bolt"}`` and ``{"lines": {"quantity__gt": 5, "part__name": "Bolt"}}``
-mean one line that satisfies both. ``null`` for a relation, or ``relation__isnull``, asks whether there is a row.
+mean one line that satisfies both. ``null`` for a relation, or ``relation__isnull``, asks whether there is a row, and so
+does ``null`` for a field behind it that is never null.
 
 A key may write a lookup as ``name__icontains``, ``name_icontains``, ``name_Icontains``, ``nameIcontains`` or
 ``{"name": {"icontains": ...}}``. A text lookup of a field with choices finds their labels, too. A date given for a
@@ -153,7 +154,8 @@ class _Parser:
             target = self._view.get(relations[name].target)
             if target is None:  # the view never shows a relation to what it hides
                 raise _unknown([name], manager)
-            parts.append(Related(name, self.scope(inner, target, depth + 1)))
+            found = self.scope(inner, target, depth + 1)
+            parts.append(Not(Related(name, And(()))) if _is_of_none(found, target) else Related(name, found))
         return And(tuple(parts))
 
     def _tick(self) -> None:
@@ -321,6 +323,14 @@ def _lookup(manager: ManagerInfo, field: FieldInfo, rest: list[str], value: Any)
             allowed=[f"{field.name}__{name}" for name in nearest(written, field.lookups)],
         )
     return lookup
+
+
+def _is_of_none(where: And, manager: ManagerInfo) -> bool:
+    """Whether the only condition is that a field is null that never is: no related row is meant, as in Django."""
+    match where.parts:
+        case (Condition((name,), "isnull", True),):
+            return any(field.name == name and not field.nullable for field in manager.fields)
+    return False
 
 
 def _called(field: FieldInfo, lookup: str, text: str) -> tuple[Any, ...]:

@@ -88,7 +88,7 @@ def proposing(
                 found = [
                     name
                     for name in islice(_meant(error.manager, error.path, view), MOST)
-                    if _takes_value(_renamed(args, "__".join(error.path), name), call)
+                    if _takes_value(name, _renamed(args, "__".join(error.path), name), call)
                 ]
                 message += f"; did you mean {' or '.join(map(json.dumps, found))}?" if found else ""
             right = _right(args, error, call, view)
@@ -99,12 +99,14 @@ def proposing(
     return proposed
 
 
-def _takes_value(args: Mapping[str, Any], build: Callable[[Mapping[str, Any]], object]) -> bool:
-    """Whether a call may be meant: a field that cannot have the value that is sought was not."""
+def _takes_value(name: str, args: Mapping[str, Any], build: Callable[[Mapping[str, Any]], object]) -> bool:
+    """Whether a field may be meant in a call that names it: one that cannot have the value that is sought was not."""
     try:
         build(args)
-    except ToolError as error:
-        return error.code != "invalid_value"
+    except WrongValueError as error:
+        return error.meant is not None or (error.name != name and not name.endswith(f"__{error.name}"))
+    except ToolError:
+        pass
     return True
 
 
@@ -198,14 +200,12 @@ def _meant(manager: ManagerInfo, path: Sequence[str], view: ManagerView) -> Iter
     if rest and (field := match_name(name, [item.name for item in manager.fields])):
         yield field  # what follows is a lookup, which belongs into filters
         return
-    for relation in manager.relations:
-        target = view.get(relation.target)
-        if target is None:
-            continue
-        if match_name(name, _own_names(target)):
-            yield "__".join([relation.name, *rest])
-        elif member := match_name(name, _members(target)):
-            yield "__".join([relation.name, member, *rest])
+    targets = {relation.name: view.get(relation.target) for relation in manager.relations}
+    near = [key for key, target in targets.items() if target is not None and match_name(name, _own_names(target))]
+    yield from ("__".join([key, *rest]) for key in near)
+    for key, target in targets.items() if not near else ():
+        if target is not None and (member := match_name(name, _members(target))):
+            yield "__".join([key, member, *rest])
     if part := match_name(name, _PARTS):
         yield from ("__".join([date, part, *rest]) for date in dates)
 

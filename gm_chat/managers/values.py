@@ -121,7 +121,14 @@ def _choice(value: Any, choices: Sequence[tuple[Any, str]], name: str) -> Any:
                 return matches[0]
     texts = {str(stored): stored for stored, _ in choices}
     allowed = [texts[key] for key in nearest(value if isinstance(value, str) else "", texts, limit=MAX_ALLOWED)]
-    raise ToolError("invalid_value", f"{name}: {shown(value)} is not one of its choices", allowed=allowed)
+    raise WrongValueError(
+        "invalid_value",
+        f"{name}: {shown(value)} is not one of its choices",
+        name=name,
+        value=value,
+        meant=None,
+        allowed=allowed,
+    )
 
 
 def _check_text(value: str, max_text: int | None) -> None:

@@ -27,9 +27,9 @@ _AGGREGATE = ToolDefinition(
             "manager": {"type": "string"},
             "measures": {
                 "type": "object",
-                "description": 'what is asked for, and no more: {"n": "count()"}, or sum(FIELD), avg(FIELD * FIELD), '
-                "min, max, median, count(distinct FIELD); across groups: rank(n), share, change, running; one measure "
-                'of some rows: {"n": {"formula": "count()", "where": {}}}',
+                "description": '{"total": "sum(FIELD * FIELD)"} adds up, {"n": "count()"} counts rows; also avg, min, '
+                "max, median, count(distinct FIELD); across groups: rank(n), share, change, running; of some rows: "
+                '{"n": {"formula": "count()", "where": {}}}',
             },
             "group_by": {
                 "type": "array",

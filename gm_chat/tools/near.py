@@ -164,12 +164,12 @@ class _Look:
             near = dataclasses.replace(self.plan, where=where, limit=MAX_OTHERS, offset=0)
             page = await self.context.managers.query(near, self.context.actor, deadline=self.deadline)
             if page.total_count:
-                told.append(f"without that on {' and '.join(_names(part))}, {page.total_count} rows match")
+                told.append(f"without the filter on {' and '.join(_names(part))} there are {page.total_count}")
                 rows = rows or list(page.data)
         if not rows:
             return {}
         return {
-            "hint": f"No row satisfies all filters; {'; '.join(told)}: similar_rows, which are no answer.",
+            "hint": f"No row satisfies all filters; {'; '.join(told)}: see similar_rows, which do not satisfy it.",
             "similar_rows": rows,
         }
 

@@ -491,7 +491,7 @@ async def test_a_third_time_the_same_refused_call_is_asked_for_an_answer_instead
     assert turn.events[-1] == Done(times(4))
     assert turn.requests[2].options.tool_choice == "auto"
     assert turn.requests[3].options.tool_choice == "none"
-    assert "what cannot be found" in turn.requests[3].messages[-1].content
+    assert "could not look it up" in turn.requests[3].messages[-1].content
 
 
 async def test_the_failure_before_the_last_is_followed_by_an_answer(services: MemoryServices) -> None:
@@ -505,6 +505,16 @@ async def test_the_failure_before_the_last_is_followed_by_an_answer(services: Me
     limited(services, max_retries_per_message=2)
     turn = await play_turn(services, *wrong)
     assert turn.events[-1] == stop("tool_retry_limit")
+
+
+async def test_the_last_round_is_for_the_answer(services: MemoryServices) -> None:
+    limited(services, recover_missing_tool_calls=True, max_total_rounds_per_message=3)
+    turn = await play_turn(services, [call("query", a=1)], [call("query", a=2)], ["A bolt."])
+    assert turn.text == "A bolt."
+    assert [request.options.tool_choice for request in turn.requests] == ["auto", "auto", "none"]
+    limited(services, max_total_rounds_per_message=3)
+    turn = await play_turn(services, *([call("query", a=number)] for number in range(3)))
+    assert turn.events[-1] == stop("turn_limit")
 
 
 async def test_a_look_at_names_alone_is_no_look_at_the_data() -> None:

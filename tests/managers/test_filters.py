@@ -115,6 +115,17 @@ def test_a_date_means_the_whole_day_for_a_moment() -> None:
     assert parts(released_on__lte="2024-01-02") == [("lte", date(2024, 1, 2))]
 
 
+def test_null_behind_a_relation_asks_for_no_related_row_where_the_field_is_never_null() -> None:
+    none = Not(Related("supplier", And(())))
+    for filters in ({"supplier__name__isnull": True}, {"supplier__name": None}, {"supplier": {"name__isnull": True}}):
+        assert parse(filters) == And((none,))
+    rating = Condition(("rating",), "isnull", value=True)
+    assert parse({"supplier__rating": None}) == And((Related("supplier", And((rating,))),))
+    assert parse({"supplier__name__isnull": False}) == And(
+        (Related("supplier", And((Condition(("name",), "isnull", value=False),))),)
+    )
+
+
 def test_choices_take_values_and_labels() -> None:
     for value in ("released", "Released", "RELEASED"):
         assert parse({"status": value}) == And((Condition(("status",), "exact", "released"),))

@@ -48,6 +48,25 @@ def test_where_a_name_lies_is_proposed(desk: Desk, arguments: dict[str, Any], me
     assert error.details["allowed"]
 
 
+@pytest.mark.parametrize(
+    ("filters", "meant"),
+    [
+        ({"status": "Running"}, None),
+        ({"status__in": ["Running"]}, None),
+        ({"status": "Released"}, '"parts__status"'),
+        ({"price__gt": "dear"}, None),
+        ({"price__gt": "5"}, '"parts__price__gt"'),
+        ({"price__gt": 5, "name__icontains": 7}, '"parts__price__gt"'),
+        ({"price__gt": 5, "density__gt": "light"}, '"parts__price__gt"'),
+    ],
+)
+def test_a_field_that_cannot_have_the_value_is_not_proposed(
+    desk: Desk, filters: dict[str, Any], meant: str | None
+) -> None:
+    error = refused(desk, manager="MaterialManager", fields=["name"], filters=filters)
+    assert error.message.endswith(f"; did you mean {meant}?") if meant else "mean" not in error.message
+
+
 def test_what_is_proposed_can_be_typed(desk: Desk) -> None:
     proposed = refused(desk, manager="PartManager", fields=["density"]).message.split('"')[1]
     assert build_plan({"manager": "PartManager", "fields": [proposed]}, desk.view, max_results=10).manager

@@ -209,16 +209,20 @@ def test_a_computation_over_no_row_is_told_as_well(
 @pytest.mark.parametrize(
     ("filters", "told", "rows"),
     [
-        ({"price__lt": 0}, "without that on price, 13 rows match", 5),
-        ({"status": "released", "price__lt": 0}, "without that on price, ", 3),
-        ({"weight__isnull": False, "number": "A-1"}, "without that on weight, 1 rows match", 1),
-        ({"material": {"density__gt": 99, "density__lt": 100}}, "without that on material__density, 13 rows match", 5),
+        ({"price__lt": 0}, "without the filter on price there are 13", 5),
+        ({"status": "released", "price__lt": 0}, "without the filter on price there are ", 3),
+        ({"weight__isnull": False, "number": "A-1"}, "without the filter on weight there are 1", 1),
         (
-            {"first": {"per": [], "order_by": ["-price"], "where": {"price__lt": 0}}},
-            "without that on first, 13 rows",
+            {"material": {"density__gt": 99, "density__lt": 100}},
+            "without the filter on material__density there are 13",
             5,
         ),
-        ({"tags": None, "price__lt": 0}, "without that on price, ", 4),
+        (
+            {"first": {"per": [], "order_by": ["-price"], "where": {"price__lt": 0}}},
+            "without the filter on first there are 13",
+            5,
+        ),
+        ({"tags": None, "price__lt": 0}, "without the filter on price there are ", 4),
     ],
 )
 def test_a_bound_that_keeps_all_rows_out_is_named(
@@ -228,7 +232,7 @@ def test_a_bound_that_keeps_all_rows_out_is_named(
     assert (result["data"], result["total_count"], len(result["similar_rows"])) == ([], 0, rows)
     assert result["hint"].startswith("No row satisfies all filters; ")
     assert told in result["hint"]
-    assert result["hint"].endswith(": similar_rows, which are no answer.")
+    assert result["hint"].endswith(": see similar_rows, which do not satisfy it.")
 
 
 def test_two_bounds_of_which_each_alone_keeps_rows_out_are_both_told(context_for: Contexts) -> None:
@@ -237,4 +241,4 @@ def test_two_bounds_of_which_each_alone_keeps_rows_out_are_both_told(context_for
         shop.Part.objects.create(number=number, name="Pin", weight=number[-1], price=price, material=material)
     filters = {"price": 10, "weight": 3}
     hint = ask(context_for("staff"), filters)["hint"]
-    assert "without that on price, 1 rows match; without that on weight, 1 rows match: " in hint
+    assert "without the filter on price there are 1; without the filter on weight there are 1: see " in hint
