@@ -26,6 +26,7 @@ _WITH_TOOLS: Final = CallOptions()
 _ANSWER_ONLY: Final = CallOptions(tool_choice="none")
 
 _USE_TOOLS: Final = "Look the data up with the tools before you answer. Call a tool; do not write the call as text."
+_USE_RECORDS: Final = "If my question is about records, look them up with the tools now. If not, answer it again."
 _ANSWER_NOW: Final = (
     "Answer my question now in plain words, with the names and values from the results above. No more tool calls."
 )
@@ -83,7 +84,7 @@ class _Recovery:
     def __init__(self, turn: TurnState) -> None:
         self._turn = turn
         enabled = turn.services.settings.recover_missing_tool_calls and turn.tools.definitions
-        self._unused = {_USE_TOOLS, _ANSWER_NOW, _GIVE_UP} if enabled else set()
+        self._unused = {_USE_TOOLS, _USE_RECORDS, _ANSWER_NOW, _GIVE_UP} if enabled else set()
         self._warned = False
 
     def after(self, answers: Sequence[Answer]) -> str | None:
@@ -102,8 +103,10 @@ class _Recovery:
     def prompt(self) -> str | None:
         """Choose the prompt that the round without calls needs, once each, if a round is left for it."""
         turn = self._turn
-        if not turn.has_looked:
+        if not turn.has_called:
             wanted = _USE_TOOLS
+        elif not turn.has_looked:
+            wanted = _USE_RECORDS
         elif not turn.transcript.round_text:
             wanted = _ANSWER_NOW
         else:

@@ -524,8 +524,10 @@ async def test_a_look_at_names_alone_is_no_look_at_the_data() -> None:
     names = ToolSpec(definition=ToolDefinition("names", "", {"type": "object"}), run=read, reads_records=False)
     services = limited(MemoryServices(tools=[names, tool(read)]), recover_missing_tool_calls=True)
     turn = await play_turn(services, [call("names")], ["Part is in charge."], [call("read")], ["A bolt."])
-    assert "tools" in turn.requests[2].messages[-1].content
+    assert "about records" in turn.requests[2].messages[-1].content
     assert turn.events[-1] == Done(times(4))
+    turn = await play_turn(services, [call("names")], ["There are parts."], ["There are parts."])
+    assert turn.events[-1] == Done(times(3))
     turn = await play_turn(services, [call("names")], [call("read")], ["A bolt."])
     assert turn.events[-1] == Done(times(3))
 
