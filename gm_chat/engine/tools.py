@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -47,14 +48,14 @@ _NO_MORE_CALLS: Final = ToolError("no_more_calls", "No further tool call is poss
 class Answer:
     """A call's result (a JSON value), what it brought, and the exception that broke the tool, if any.
 
-    ``is_same_mistake`` says that the very call was refused before.
+    ``refusals`` says how often the very call was refused before, if it was refused again.
     """
 
     call: Call
     result: Any
     outcome: Outcome
     failure: Exception | None = None
-    is_same_mistake: bool = False
+    refusals: int = 0
 
     @property
     def event(self) -> ToolResult:
@@ -73,7 +74,7 @@ class Toolbox:
         self.managers = PermittedManagers(services, context)
         """What the tools read and write through."""
         self._read: dict[str, Any] = {}
-        self._refused: set[str] = set()
+        self._refused: Counter[str] = Counter()
         self._fresh: list[Answer] = []
         self._has_read = False
 
@@ -125,10 +126,10 @@ class Toolbox:
         answers = await self._run_batch(calls, keys)
         self._note_read(call.name for call in calls if call.name in self._specs)
         refused = {key for key, answer in zip(keys, answers, strict=True) if answer.outcome is Outcome.FAILED}
-        again = refused & self._refused
-        self._refused |= refused
+        before = Counter({key: self._refused[key] for key in refused})
+        self._refused.update(refused)
         return [
-            replace(self._remember(key, answer), is_same_mistake=key in again)
+            replace(self._remember(key, answer), refusals=before[key])
             for key, answer in zip(keys, answers, strict=True)
         ]
 

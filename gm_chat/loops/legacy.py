@@ -67,8 +67,7 @@ async def legacy_loop(turn: TurnState) -> AsyncGenerator[Event, None]:
             answers = await turn.run_calls(calls)
             for answer in answers:
                 yield answer.event
-            answering = turn.go_on(answers) is Next.ANSWER
-            prompt = _ANSWER_NOW if answering else recovery.after(answers)
+            prompt = recovery.after(answers)
             if prompt is not None:
                 turn.transcript.instruct(prompt)
                 answering = prompt is not _SAME_MISTAKE
@@ -78,27 +77,35 @@ class _Recovery:
     """Says what a small model does not see by itself, and would go on with until the turn's limits end it.
 
     ``recover_missing_tool_calls`` adds a prompt for an answer without a look at the data, one for no answer after it,
-    and an answer round for a model that sends a refused call a third time, or whose next call may end the turn.
+    and an answer round for a model that sends a refused call a third time, has used up its failures, or has one round
+    left.
     """
 
     def __init__(self, turn: TurnState) -> None:
         self._turn = turn
         enabled = turn.services.settings.recover_missing_tool_calls and turn.tools.definitions
         self._unused = {_USE_TOOLS, _USE_RECORDS, _ANSWER_NOW, _GIVE_UP} if enabled else set()
-        self._warned = False
 
     def after(self, answers: Sequence[Answer]) -> str | None:
-        """Choose what is said to a model whose call was refused, or that has one round left: nothing otherwise."""
+        """Choose what is said after a round of calls, or stop the turn at a limit; mostly nothing is said."""
         turn = self._turn
-        is_same = any(answer.is_same_mistake for answer in answers)
-        has_failed = is_failed_round([answer.outcome for answer in answers])
-        is_last = turn.rounds == turn.limits.rounds - 1 or (
-            has_failed and turn.failed_rounds == turn.limits.failed_rounds
-        )
-        if (is_last or (is_same and self._warned)) and self._take(_GIVE_UP):
-            return _GIVE_UP
-        self._warned = self._warned or is_same
-        return _SAME_MISTAKE if is_same else None
+        try:
+            if turn.go_on(answers) is Next.ANSWER:
+                return self._to_answer(_ANSWER_NOW)
+        except TurnStopped:
+            if not self._take(_GIVE_UP):
+                raise
+            return self._to_answer(_GIVE_UP)
+        refusals = max(answer.refusals for answer in answers)
+        is_stuck = refusals > 1 and is_failed_round([answer.outcome for answer in answers])
+        if (is_stuck or turn.rounds == turn.limits.rounds - 1) and self._take(_GIVE_UP):
+            return self._to_answer(_GIVE_UP)
+        return _SAME_MISTAKE if refusals else None
+
+    def _to_answer(self, prompt: str) -> str:
+        """No more is asked of a model that was told to answer but an answer."""
+        self._unused -= {_USE_TOOLS, _USE_RECORDS}
+        return prompt
 
     def prompt(self) -> str | None:
         """Choose the prompt that the round without calls needs, once each, if a round is left for it."""

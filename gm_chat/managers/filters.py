@@ -155,8 +155,21 @@ class _Parser:
             if target is None:  # the view never shows a relation to what it hides
                 raise _unknown([name], manager)
             found = self.scope(inner, target, depth + 1)
-            parts.append(Not(Related(name, And(()))) if _is_of_none(found, target) else Related(name, found))
+            is_none = bool(found.parts) and self._is_of_none(found, target)
+            parts.append(Not(Related(name, And(()))) if is_none else Related(name, found))
         return And(tuple(parts))
+
+    def _is_of_none(self, where: Where, manager: ManagerInfo) -> bool:
+        """Whether something is null that never is: then no related row is meant, as in Django."""
+        match where:
+            case And(parts):
+                return all(self._is_of_none(part, manager) for part in parts)
+            case Condition((name,), "isnull", True):
+                return any(field.name == name and not field.nullable for field in manager.fields)
+            case Not(Related(name, And(()))):
+                never = {item.name: item for item in manager.relations if not (item.nullable or item.many)}
+                return name in never and not self._view.rows_may_be_hidden(never[name].target)
+        return False
 
     def _tick(self) -> None:
         self._count += 1
@@ -325,14 +338,6 @@ def _lookup(manager: ManagerInfo, field: FieldInfo, rest: list[str], value: Any)
     return lookup
 
 
-def _is_of_none(where: And, manager: ManagerInfo) -> bool:
-    """Whether the only condition is that a field is null that never is: no related row is meant, as in Django."""
-    match where.parts:
-        case (Condition((name,), "isnull", True),):
-            return any(field.name == name and not field.nullable for field in manager.fields)
-    return False
-
-
 def _called(field: FieldInfo, lookup: str, text: str) -> tuple[Any, ...]:
     """The choices that a text lookup finds by their labels alone: those are what people read."""
     operator = lookup.removeprefix("i")
@@ -350,7 +355,10 @@ def _called(field: FieldInfo, lookup: str, text: str) -> tuple[Any, ...]:
                 return read.endswith(sought)
         return read == sought
 
-    return tuple(value for value, label in field.choices if is_found(label) and not is_found(str(value)))
+    def is_stored(value: str) -> bool:
+        return value.isascii() and is_found(value)  # SQLite's text lookups know the cases of no other letters
+
+    return tuple(value for value, label in field.choices if is_found(label) and not is_stored(str(value)))
 
 
 def _resolve(

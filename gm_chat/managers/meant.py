@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from functools import wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, get_args
@@ -38,6 +39,9 @@ MAX_CORRECTED: Final = 1_000
 
 MAX_CORRECTIONS: Final = 8
 """Unknown names in one call that are put right."""
+
+MAX_SPELLED: Final = 80
+"""Characters of a value that are compared with choices."""
 
 _PARTS: Final = get_args(DatePart)
 _DATES: Final = ("date", "datetime", "time", "when")
@@ -85,11 +89,11 @@ def proposing(
         except _MENDABLE as error:
             message, details = error.message, dict(error.details)
             if isinstance(error, UnknownNameError):
-                found = [
-                    name
-                    for name in islice(_meant(error.manager, error.path, view), MOST)
-                    if _takes_value(name, _renamed(args, "__".join(error.path), name), call)
-                ]
+                names = _meant(error.manager, error.path, view)
+                fitting = (
+                    name for name in names if _takes_value(name, _renamed(args, "__".join(error.path), name), call)
+                )
+                found = list(islice(fitting, MOST))
                 message += f"; did you mean {' or '.join(map(json.dumps, found))}?" if found else ""
             right = _right(args, error, call, view)
             if right is not None and len(repr(right)) <= MAX_CORRECTED:
@@ -100,11 +104,13 @@ def proposing(
 
 
 def _takes_value(name: str, args: Mapping[str, Any], build: Callable[[Mapping[str, Any]], object]) -> bool:
-    """Whether a field may be meant in a call that names it: one that cannot have the value that is sought was not."""
+    """Whether a field may be meant in a call that names it: one with choices of which the value spells none was not."""
     try:
         build(args)
     except WrongValueError as error:
-        return error.meant is not None or (error.name != name and not name.endswith(f"__{error.name}"))
+        choices = list(map(str, error.details.get("allowed", ())))
+        is_its = error.name == name or name.endswith(f"__{error.name}")
+        return not (is_its and choices) or bool(get_close_matches(str(error.value)[:MAX_SPELLED], choices))
     except ToolError:
         pass
     return True

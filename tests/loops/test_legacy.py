@@ -494,17 +494,32 @@ async def test_a_third_time_the_same_refused_call_is_asked_for_an_answer_instead
     assert "could not look it up" in turn.requests[3].messages[-1].content
 
 
-async def test_the_failure_before_the_last_is_followed_by_an_answer(services: MemoryServices) -> None:
+async def test_used_up_failures_are_followed_by_an_answer(services: MemoryServices) -> None:
     wrong = [[call("query", field="wrong", n=number)] for number in range(3)]
     limited(services, recover_missing_tool_calls=True, max_retries_per_message=2)
-    turn = await play_turn(services, *wrong[:2], ["I could not find that."])
-    assert turn.text == "I could not find that."
-    assert [request.options.tool_choice for request in turn.requests] == ["auto", "auto", "none"]
-    turn = await play_turn(services, *wrong[:2], [call("query", n=1)])  # a call all the same: refused, no answer
+    turn = await play_turn(services, *wrong, ["I could not look that up."])
+    assert turn.text == "I could not look that up."
+    assert [request.options.tool_choice for request in turn.requests] == ["auto", "auto", "auto", "none"]
+    turn = await play_turn(services, *wrong, [call("query", n=9)])  # a call all the same: refused, no answer
     assert turn.events[-1] == stop("tool_retry_limit")
+    turn = await play_turn(services, *wrong[:2], [call("query", n=9)], ["A bolt."])
+    assert turn.text == "A bolt."
     limited(services, max_retries_per_message=2)
     turn = await play_turn(services, *wrong)
     assert turn.events[-1] == stop("tool_retry_limit")
+
+
+async def test_one_retry_is_left_where_one_is_allowed(services: MemoryServices) -> None:
+    limited(services, recover_missing_tool_calls=True, max_retries_per_message=1)
+    turn = await play_turn(services, [call("query", field="wrong")], [call("query", n=1)], ["A bolt."])
+    assert turn.text == "A bolt."
+
+
+async def test_each_refused_call_is_counted_by_itself(services: MemoryServices) -> None:
+    limited(services, recover_missing_tool_calls=True, max_retries_per_message=9, max_total_rounds_per_message=9)
+    one, other, right = call("query", field="wrong"), call("query", field="wrong", n=2), call("query", n=3)
+    turn = await play_turn(services, [one], [one], [other], [other], [one, right], ["A bolt."])
+    assert {request.options.tool_choice for request in turn.requests} == {"auto"}
 
 
 async def test_the_last_round_is_for_the_answer(services: MemoryServices) -> None:
@@ -526,6 +541,9 @@ async def test_a_look_at_names_alone_is_no_look_at_the_data() -> None:
     turn = await play_turn(services, [call("names")], ["Part is in charge."], [call("read")], ["A bolt."])
     assert "about records" in turn.requests[2].messages[-1].content
     assert turn.events[-1] == Done(times(4))
+    turn = await play_turn(services, [call("names")], [call("names")], ["There are parts."])  # asked for its answer
+    assert turn.text == "There are parts."
+    assert turn.events[-1] == Done(times(3))
     turn = await play_turn(services, [call("names")], ["There are parts."], ["There are parts."])
     assert turn.events[-1] == Done(times(3))
     turn = await play_turn(services, [call("names")], [call("read")], ["A bolt."])
