@@ -42,7 +42,7 @@ from gm_chat.managers.periods import bounds_of, is_period, period_in
 from gm_chat.managers.references import is_reference, read_reference
 from gm_chat.managers.resolve import DATES, match_field, read_keys, read_order, split_path
 from gm_chat.managers.spelling import MAX_ALLOWED, match_name, nearest, shown
-from gm_chat.managers.values import coerce, plain_date
+from gm_chat.managers.values import called_so, coerce, plain_date
 from gm_chat.plugin import ToolError
 
 __all__ = ["FilterLimits", "filter_names", "parse_filters"]
@@ -268,7 +268,7 @@ class _Parser:
         if field.type == "datetime" and lookup == "in" and any(plain_date(item) for item in value):
             return Or(tuple(self._condition(manager, field, [], item) for item in value))
         condition = Condition((field.name,), lookup, parsed)
-        if lookup in _TEXT and "in" in field.lookups and (called := _called(field, lookup, parsed)):
+        if lookup in _TEXT and "in" in field.lookups and (called := called_so(field.choices, lookup, parsed)):
             return Or((condition, Condition((field.name,), "in", called)))
         return condition
 
@@ -336,29 +336,6 @@ def _lookup(manager: ManagerInfo, field: FieldInfo, rest: list[str], value: Any)
             allowed=[f"{field.name}__{name}" for name in nearest(written, field.lookups)],
         )
     return lookup
-
-
-def _called(field: FieldInfo, lookup: str, text: str) -> tuple[Any, ...]:
-    """The choices that a text lookup finds by their labels alone: those are what people read."""
-    operator = lookup.removeprefix("i")
-
-    def is_found(read: str) -> bool:
-        sought = text
-        if operator != lookup:
-            sought, read = text.casefold(), read.casefold()
-        match operator:
-            case "contains":
-                return sought in read
-            case "startswith":
-                return read.startswith(sought)
-            case "endswith":
-                return read.endswith(sought)
-        return read == sought
-
-    def is_stored(value: str) -> bool:
-        return value.isascii() and is_found(value)  # SQLite's text lookups know the cases of no other letters
-
-    return tuple(value for value, label in field.choices if is_found(label) and not is_stored(str(value)))
 
 
 def _resolve(

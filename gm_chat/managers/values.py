@@ -34,7 +34,7 @@ from gm_chat.plugin import ToolError
 if TYPE_CHECKING:
     from gm_chat.managers.api import FieldType
 
-__all__ = ["MAX_TEXT", "WrongValueError", "coerce", "plain_date", "unquoted"]
+__all__ = ["MAX_TEXT", "WrongValueError", "called_so", "coerce", "plain_date", "unquoted"]
 
 MAX_TEXT: Final = 10_000
 """Longest text of a value, in characters. (SQLite refuses LIKE patterns over 50,000 bytes.)"""
@@ -108,6 +108,29 @@ def _meant(value: Any, type: FieldType) -> Any:
     except _RefusedError:
         return None
     return found
+
+
+def called_so(choices: Sequence[tuple[Any, str]], lookup: str, text: str) -> tuple[Any, ...]:
+    """The choices that a text lookup finds by their labels alone: those are what people read."""
+    operator = lookup.removeprefix("i")
+
+    def is_found(read: str) -> bool:
+        sought = text
+        if operator != lookup:
+            sought, read = text.casefold(), read.casefold()
+        match operator:
+            case "contains":
+                return sought in read
+            case "startswith":
+                return read.startswith(sought)
+            case "endswith":
+                return read.endswith(sought)
+        return read == sought
+
+    def is_stored(value: str) -> bool:
+        return value.isascii() and is_found(value)  # SQLite's text lookups know the cases of no other letters
+
+    return tuple(value for value, label in choices if is_found(label) and not is_stored(str(value)))
 
 
 def _choice(value: Any, choices: Sequence[tuple[Any, str]], name: str) -> Any:
