@@ -59,7 +59,10 @@ _TEXT_LOOKUPS: Final = frozenset(
 
 
 async def similar_rows(plan: QueryPlan, view: ManagerView, context: ToolContext) -> dict[str, Any]:
-    """Keys to add to the result of a plan that matched nothing: ``hint`` and ``similar_rows``, or none.
+    """Keys to add to the result of a plan that matched nothing: ``similar_rows`` with what finds them, or none.
+
+    That is a ``hint`` for a text, and for bounds ``matches_without``: how many rows there are without the filter on a
+    field, by the field's path.
 
     Reads as the actor, so that they can hold nothing that a query could not. The time that is left bounds the look:
     when it is over, the answer that there is no row stands alone.
@@ -181,20 +184,15 @@ class _Look:
         A name or a key is no such filter: that nothing is called so is an answer.
         """
         parts = self.plan.where.parts
-        told: list[str] = []
+        counts: dict[str, int] = {}
         rows: list[Any] = []
         for part in [part for part in parts if self._is_bound(part)][:MAX_CONDITIONS]:
             where = And(tuple(other for other in parts if other is not part))
             page = await self._near(where, MAX_OTHERS)
             if page.total_count:
-                told.append(f"without the filter on {' and '.join(names_of(part))} there are {page.total_count}")
+                counts[", ".join(names_of(part))] = page.total_count
                 rows = rows or list(page.data)
-        if not rows:
-            return {}
-        return {
-            "hint": f"No row satisfies all filters; {'; '.join(told)}: see similar_rows, which do not satisfy it.",
-            "similar_rows": rows,
-        }
+        return {"matches_without": counts, "similar_rows": rows} if rows else {}
 
     def _is_bound(self, part: Where) -> bool:
         return not isinstance(part, Not) and not any(map(_is_name, conditions_of(part, self.plan.manager, self.view)))

@@ -75,7 +75,7 @@ async def run_query(args: Mapping[str, Any], context: ToolContext) -> dict[str, 
 
     Further keys only where they say something: ``truncated`` (whole rows dropped at the byte budget),
     ``cut_lists`` (paths of nested lists that are not complete), ``labels`` (of the choices in the rows), ``hint``
-    and ``similar_rows`` (where a text filter matches nothing, and a wider one does), ``note``.
+    or ``matches_without``, and ``similar_rows`` (where nothing matches, and wider filters do), ``note``.
     """
     view = await context.managers.view(context.actor)
     plan = build_plan(args, view, max_results=context.settings["max_results"], max_bytes=MAX_BYTES)
