@@ -22,8 +22,8 @@ _USE_DATA: Final = (
 )
 _NEVER_ADD: Final = "Totals, averages and counts of such rows come from aggregate."
 _TOO_NARROW: Final = (
-    "No row matches all filters. If one of them is not part of the question, call the tool again without it. If all "
-    "are, answer that there is none."
+    "No row matches all filters. If my question asks for each of them, answer that there is none. Otherwise call the tool "
+    "again, only with those that it asks for."
 )
 _READS: Final = frozenset({"query", "aggregate"})
 """The core's own tools, whose results say what else to do. What others say may come from anywhere."""
