@@ -21,12 +21,8 @@ _USE_DATA: Final = (
     "Answer the question from this data, naming each row and value that it asks for, or call another tool."
 )
 _NEVER_ADD: Final = "Totals, averages and counts of such rows come from aggregate."
-_TOO_NARROW: Final = (
-    "No row matches all filters. If my question asks for each of them, answer that there is none. Otherwise call the tool "
-    "again, only with those that it asks for."
-)
 _READS: Final = frozenset({"query", "aggregate"})
-"""The core's own tools, whose results say what else to do. What others say may come from anywhere."""
+"""The core's own tools whose errors hold the call as it would be right. What others say may come from anywhere."""
 
 
 class Transcript:
@@ -122,8 +118,6 @@ def _advice(call: Call, result: Any) -> str:
         return ""
     if data := result.get("data"):
         return f"{_USE_DATA} {_NEVER_ADD}" if call.name == "query" and len(data) > 1 else _USE_DATA
-    if call.name in _READS and result.get("matches_without"):
-        return _TOO_NARROW
     error = result.get("error")
     if call.name in _READS and isinstance(error, Mapping) and (corrected := error.get("corrected")):
         return f"Now call {call.name} with exactly these arguments: {model_json(corrected)}"
