@@ -55,7 +55,7 @@ SUMS: list[tuple[str, dict[str, Any]]] = [
             "fill": True,
         },
     ),
-    ("PartManager", {"group_by": ["status"], "measures": {"n": "count()"}, "having": {"status__icontains": "E"}}),
+    ("PartManager", {"group_by": ["status"], "measures": {"n": "count()"}, "having": {"status__icontains": "LE"}}),
     (
         "PartManager",
         {"group_by": ["number"], "measures": {"n": "count()"}, "having": {"number__in": ["P-001", "P-002"]}},
