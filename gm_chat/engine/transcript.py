@@ -22,7 +22,7 @@ _USE_DATA: Final = (
 )
 _NEVER_ADD: Final = "Totals, averages and counts of such rows come from aggregate."
 _READS: Final = frozenset({"query", "aggregate"})
-"""The core's own tools whose errors hold the call as it would be right. What others say may come from anywhere."""
+"""The core's own tools, which tell how a call would be right. What others say may come from anywhere."""
 
 
 class Transcript:
@@ -118,7 +118,7 @@ def _advice(call: Call, result: Any) -> str:
         return ""
     if data := result.get("data"):
         return f"{_USE_DATA} {_NEVER_ADD}" if call.name == "query" and len(data) > 1 else _USE_DATA
-    error = result.get("error")
-    if call.name in _READS and isinstance(error, Mapping) and (corrected := error.get("corrected")):
+    refused = result.get("error", result)
+    if call.name in _READS and isinstance(refused, Mapping) and (corrected := refused.get("corrected")):
         return f"Now call {call.name} with exactly these arguments: {model_json(corrected)}"
     return ""

@@ -23,7 +23,7 @@ from gm_chat.managers.conditions import added, conditions_of, dropped, exchanged
 from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from gm_chat.managers.api import FieldInfo, ManagerInfo, ManagerView, Path, QueryPage, Where
     from gm_chat.managers.conditions import Found
@@ -58,16 +58,19 @@ _TEXT_LOOKUPS: Final = frozenset(
 )
 
 
-async def similar_rows(plan: QueryPlan, view: ManagerView, context: ToolContext) -> dict[str, Any]:
+async def similar_rows(
+    args: Mapping[str, Any], plan: QueryPlan, view: ManagerView, context: ToolContext
+) -> dict[str, Any]:
     """Keys to add to the result of a plan that matched nothing: ``similar_rows`` with what finds them, or none.
 
     That is a ``hint`` for a text, and for bounds ``matches_without``: how many rows there are without the filter on a
-    field, by the field's path.
+    field, by the field's path. Where the very text stands in a record, ``corrected`` are the call's ``args`` with the
+    filter that finds it.
 
     Reads as the actor, so that they can hold nothing that a query could not. The time that is left bounds the look:
     when it is over, the answer that there is no row stands alone.
     """
-    look = _Look(plan, view, context)
+    look = _Look(plan, view, context, args)
     return await look.first_of(look.for_texts, look.without_one)
 
 
@@ -90,6 +93,7 @@ class _Look:
     plan: QueryPlan
     view: ManagerView
     context: ToolContext
+    args: Mapping[str, Any] = field(default_factory=dict)
     texts: list[Found] = field(init=False)
     deadline: float = field(init=False)
     searches: int = 0
@@ -228,11 +232,24 @@ class _Look:
         if not page.data:
             return {}
         written = {f"{'__'.join(path)}__icontains": text}
-        return {
+        corrected = self._corrected(found, written) if text == _text_and_word(found)[0] else {}
+        return corrected | {
             "hint": f"No row has {'__'.join(found.path)} {str(found.condition.value)[:MAX_LENGTH]!r}. The filter "
             f"{json.dumps(written, ensure_ascii=False)} instead matches {page.total_count} rows.",
             "similar_rows": list(page.data),
         }
+
+    def _corrected(self, found: Found, written: Mapping[str, str]) -> dict[str, Any]:
+        """The call with one filter for another, if that is a key of ``filters`` by itself."""
+        filters = self.args.get("filters")
+        value = found.condition.value
+        if not isinstance(filters, dict):
+            return {}
+        keys = [key for key, item in filters.items() if item == value]
+        if len(keys) != 1 or not keys[0].startswith("__".join(found.path)):
+            return {}
+        others = {key: item for key, item in filters.items() if key not in (keys[0], *written)}
+        return {"corrected": {**self.args, "filters": {**others, **written}}}
 
     async def _near(self, where: And, rows: int) -> QueryPage:
         most = min(rows, self.context.settings["max_results"])

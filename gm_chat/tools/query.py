@@ -75,7 +75,8 @@ async def run_query(args: Mapping[str, Any], context: ToolContext) -> dict[str, 
 
     Further keys only where they say something: ``truncated`` (whole rows dropped at the byte budget),
     ``cut_lists`` (paths of nested lists that are not complete), ``labels`` (of the choices in the rows), ``hint``
-    or ``matches_without``, and ``similar_rows`` (where nothing matches, and wider filters do), ``note``.
+    with ``corrected``, or ``matches_without``, and ``similar_rows`` (where nothing matches, and wider filters do),
+    ``note``.
     """
     view = await context.managers.view(context.actor)
     plan = build_plan(args, view, max_results=context.settings["max_results"], max_bytes=MAX_BYTES)
@@ -86,7 +87,7 @@ async def run_query(args: Mapping[str, Any], context: ToolContext) -> dict[str, 
         "has_more": page.has_more,
     }
     if not page.total_count:
-        result |= await similar_rows(plan, view, context)
+        result |= await similar_rows(args, plan, view, context)
     if page.truncated:
         result["truncated"] = True
         if not page.data:

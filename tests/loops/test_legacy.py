@@ -218,6 +218,15 @@ async def test_a_call_that_can_be_right_is_told_in_plain_words_if_the_tool_is_ou
     assert said.endswith(">") is not is_told
 
 
+async def test_a_result_without_rows_tells_the_call_that_finds_some() -> None:
+    async def query(args: Mapping[str, Any], context: ToolContext) -> Any:
+        return {"data": [], "total_count": 0, "corrected": {"fields": ["b"]}}
+
+    turn = await play_turn(MemoryServices(tools=[tool(query)]), [call("query", fields=["a"])], ["ok"])
+    said = turn.requests[1].messages[-1].content
+    assert said.endswith('>\nNow call query with exactly these arguments: {"fields":["b"]}')
+
+
 async def test_cut_off_arguments_never_run_and_count_as_a_failed_round(services: MemoryServices, tools: Tools) -> None:
     limited(services, max_retries_per_message=1)
     cut = call("mutate", error="cut off at the output limit")

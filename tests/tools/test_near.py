@@ -299,3 +299,24 @@ def test_a_look_among_many_ways_ends(lander: shop.Project, context_for: Contexts
     with CaptureQueriesContext(connection) as statements:
         ask(context_for("staff"), {"name": "eagle", "price__lt": 0})
     assert len(statements) <= 40
+
+
+@pytest.mark.parametrize(
+    ("filters", "corrected"),
+    [
+        ({"name__icontains": "eagle"}, {"projects__name__icontains": "eagle"}),
+        ({"name": "eagle", "price__gte": 0}, {"price__gte": 0, "projects__name__icontains": "eagle"}),
+        ({"material__name": "ALUMINIUM"}, {"material__name__icontains": "ALUMINIUM"}),
+        ({"material__name": "aluminum"}, None),  # only its beginning is found
+        ({"material": {"name": "eagle"}}, None),
+        ({"name": "eagle", "number__icontains": "eagle"}, None),
+    ],
+)
+def test_the_very_text_comes_with_the_call_that_finds_it(
+    filters: dict[str, Any], corrected: dict[str, Any] | None, lander: shop.Project, context_for: Contexts
+) -> None:
+    context = context_for("staff")
+    result = ask(context, filters)
+    assert result.get("corrected", {}).get("filters") == corrected
+    if corrected is not None:
+        assert call(query, result["corrected"], context)["data"] == result["similar_rows"]
