@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,11 +21,26 @@ from gm_chat.engine.ports import StoredMessage
 from gm_chat.providers.base import Message, ToolCallEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-__all__ = ["Call", "CallIds", "assistant_message", "assistant_row", "marked", "model_json", "tool_message", "tool_row"]
+__all__ = [
+    "SAME_MISTAKE",
+    "Call",
+    "CallIds",
+    "assistant_message",
+    "assistant_row",
+    "marked",
+    "mending",
+    "model_json",
+    "tool_message",
+    "tool_row",
+]
 
 
+SAME_MISTAKE: Final = "You have sent that call before, and it fails again. Read the error, and send a different call."
+"""What a model is told that sends a refused call again."""
+
+_READS: Final = frozenset({"query", "aggregate"})
 _MODEL: Final = json.JSONEncoder(check_circular=False, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -86,6 +102,18 @@ def tool_message(id: str, name: str, result: Any, *, key: str) -> Message:
     ``key`` is the call's id that we minted; a provider's own may repeat.
     """
     return Message("tool", marked(model_json(result), key), tool_call_id=id, tool_name=name, tool_result=result)
+
+
+def mending(name: str, result: Any) -> str:
+    """What is said behind the result of a call that would be right in another form, or nothing.
+
+    Only of the core's own read tools, which know it; what others say may come from anywhere.
+    """
+    refused = result.get("error", result) if isinstance(result, Mapping) else None
+    corrected = refused.get("corrected") if isinstance(refused, Mapping) else None
+    if name not in _READS or not corrected:
+        return ""
+    return f"Now call {name} with exactly these arguments: {model_json(corrected)}"
 
 
 def marked(text: str, key: str) -> str:

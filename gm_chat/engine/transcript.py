@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.engine.history import addressed_to
-from gm_chat.engine.messages import Call, CallIds, assistant_message, assistant_row, model_json, tool_message, tool_row
+from gm_chat.engine.messages import Call, CallIds, assistant_message, assistant_row, mending, tool_message, tool_row
 from gm_chat.providers.base import Message
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ _USE_DATA: Final = (
     "Answer the question from this data, naming each row and value that it asks for, or call another tool."
 )
 _NEVER_ADD: Final = "Totals, averages and counts of such rows come from aggregate."
-_READS: Final = frozenset({"query", "aggregate"})
-"""The core's own tools, which tell how a call would be right. What others say may come from anywhere."""
 
 
 class Transcript:
@@ -118,7 +116,4 @@ def _advice(call: Call, result: Any) -> str:
         return ""
     if data := result.get("data"):
         return f"{_USE_DATA} {_NEVER_ADD}" if call.name == "query" and len(data) > 1 else _USE_DATA
-    refused = result.get("error", result)
-    if call.name in _READS and isinstance(refused, Mapping) and (corrected := refused.get("corrected")):
-        return f"Now call {call.name} with exactly these arguments: {model_json(corrected)}"
-    return ""
+    return mending(call.name, result)

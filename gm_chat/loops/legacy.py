@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from gm_chat.engine.failures import TurnStopped
 from gm_chat.engine.limits import Next, is_failed_round
+from gm_chat.engine.messages import SAME_MISTAKE
 from gm_chat.providers.base import CallOptions
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ _GIVE_UP: Final = (
     "Stop calling tools. Answer now in plain words, from the results above. If they do not hold the answer, say that "
     "you could not look it up; do not guess."
 )
-_SAME_MISTAKE: Final = "You have sent that call before, and it fails again. Read the error, and send a different call."
 
 
 async def legacy_loop(turn: TurnState) -> AsyncGenerator[Event, None]:
@@ -70,7 +70,7 @@ async def legacy_loop(turn: TurnState) -> AsyncGenerator[Event, None]:
             prompt = recovery.after(answers)
             if prompt is not None:
                 turn.transcript.instruct(prompt)
-                answering = prompt is not _SAME_MISTAKE
+                answering = prompt is not SAME_MISTAKE
 
 
 class _Recovery:
@@ -100,7 +100,7 @@ class _Recovery:
         is_stuck = refusals > 1 and is_failed_round([answer.outcome for answer in answers])
         if (is_stuck or turn.rounds == turn.limits.rounds - 1) and self._take(_GIVE_UP):
             return self._to_answer(_GIVE_UP)
-        return _SAME_MISTAKE if refusals else None
+        return SAME_MISTAKE if refusals else None
 
     def _to_answer(self, prompt: str) -> str:
         """No more is asked of a model that was told to answer but an answer."""

@@ -29,11 +29,15 @@ _REPEATED: Final = "You have made this call before. Use its result, or make anot
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What came of a call: what the executor is shown, and whether that is new to it."""
+    """What came of a call: what the executor is shown, and whether that is new to it.
+
+    ``is_same_mistake`` says that the very call was refused before.
+    """
 
     shown: Any
     is_new: bool = False
     is_repeated: bool = False
+    is_same_mistake: bool = False
 
 
 class Lookups:
@@ -43,6 +47,7 @@ class Lookups:
         self._board = board
         self._task = task
         self._seen: set[str] = set()
+        self._refused: set[str] = set()
 
     async def answer(self, call: Call) -> Looked:
         """Run a call, unless it cannot be run or was made before. Raises what breaks a tool."""
@@ -63,7 +68,9 @@ class Lookups:
             return Looked({"note": _REPEATED, **place}, is_repeated=True)
         call_id, run = await self._run(call, identity)
         if run.is_error:
-            return Looked(run.result)
+            is_same = identity in self._refused
+            self._refused.add(identity)
+            return Looked(run.result, is_same_mistake=is_same)
         self._seen.add(identity)
         return self._keep(call, call_id, identity, run.result)
 

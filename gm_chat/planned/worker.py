@@ -9,12 +9,12 @@ resolved by what there is. Small models often find the rows at once and then do 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gm_chat.encoding import to_json
 from gm_chat.engine.failures import TurnStopped
-from gm_chat.engine.messages import CallIds, assistant_message, marked, tool_message
+from gm_chat.engine.messages import SAME_MISTAKE, CallIds, assistant_message, marked, mending, tool_message
 from gm_chat.planned.actions import Block, Calculate, Complete, SpawnChildren, read_action
 from gm_chat.planned.budget import RoundBudgetExhausted
 from gm_chat.planned.calculations import CalculationError
@@ -317,7 +317,12 @@ class _Worker:
         id = self.ids.claim(call)
         self.messages.append(assistant_message("", [(id, call)], provider=result.provider, metadata=result.metadata))
         found = await self.lookups.answer(call)
-        self.messages.append(tool_message(id, call.name, found.shown, key=call.id))
+        answer = tool_message(id, call.name, found.shown, key=call.id)
+        if advice := mending(call.name, found.shown):
+            answer = replace(answer, content=f"{answer.content}\n{advice}")
+        self.messages.append(answer)
+        if found.is_same_mistake:
+            self.messages.append(Message("user", SAME_MISTAKE))
         return _Fruit() if found.is_new else _NoFruit(found.is_repeated)
 
 
