@@ -107,6 +107,8 @@ class Storm:
                 await runner.wait_closed()
             self.now += timedelta(hours=1)
             await self.processes[0].expire()
+            for runner in self.processes:  # one may have begun a turn after it was looked at
+                await runner.wait_closed()
         assert all(task.done() for task in asyncio.all_tasks() if task is not asyncio.current_task())
 
     @property
