@@ -318,6 +318,20 @@ async def test_a_call_that_failed_may_be_made_again() -> None:
     assert "no field" in outside.prompts[1][-1].content
 
 
+async def test_a_refused_call_is_told_how_it_would_be_right_and_that_it_is_the_same() -> None:
+    outside = Outside(t1=[call(), call(), call(), complete()], answer=[answer("It costs 2.50.")])
+    wrong = {"error": {"code": "unknown_field", "message": "no field", "corrected": {"fields": ["price"]}}}
+    results = iter([wrong, wrong, ROWS])
+
+    async def next_result() -> Any:
+        return next(results)
+
+    outside.results["query"] = next_result
+    await play(outside)
+    assert outside.prompts[1][-1].content.endswith('exactly these arguments: {"fields":["price"]}')
+    assert "sent that call before" in outside.prompts[2][-1].content
+
+
 async def test_a_tool_that_breaks_ends_the_turn_after_its_result() -> None:
     outside = Outside(t1=[call()], t2=[call("aggregate")])
     outside.results["query"] = RuntimeError("broken")
