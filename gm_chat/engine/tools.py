@@ -126,10 +126,9 @@ class Toolbox:
         answers = await self._run_batch(calls, keys)
         self._note_read(call.name for call in calls if call.name in self._specs)
         refused = {key for key, answer in zip(keys, answers, strict=True) if answer.outcome is Outcome.FAILED}
-        before = Counter({key: self._refused[key] for key in refused})
         self._refused.update(refused)
         return [
-            replace(self._remember(key, answer), refusals=before[key])
+            replace(self._remember(key, answer), refusals=self._refused[key] - 1 if key in refused else 0)
             for key, answer in zip(keys, answers, strict=True)
         ]
 

@@ -50,9 +50,10 @@ def conditions_of(
                 yield from conditions_of(part, target.name, view, (*path, relation), is_required=is_required)
         case Condition((*hops, name)):
             owner = _behind(tuple(hops), manager, view)
-            for field in owner.fields if owner is not None else ():
-                if owner is not None and field.name == name:
-                    yield Found(where, field, owner.name, (*path, *where.path), is_required)
+            if owner is not None:
+                for field in owner.fields:
+                    if field.name == name:
+                        yield Found(where, field, owner.name, (*path, *where.path), is_required)
         case First():
             yield from conditions_of(where.where, manager, view, path, is_required=False)
         case Condition() | Not():

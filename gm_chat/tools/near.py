@@ -23,7 +23,7 @@ from gm_chat.managers.conditions import added, conditions_of, dropped, exchanged
 from gm_chat.plugin import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
     from gm_chat.managers.api import FieldInfo, ManagerInfo, ManagerView, Path, QueryPage, Where
     from gm_chat.managers.conditions import Found
@@ -106,12 +106,12 @@ class _Look:
         found = filter(_is_text, conditions_of(self.plan.where, self.plan.manager, self.view))
         self.texts = list(itertools.islice(found, MAX_CONDITIONS))
 
-    async def first_of(self, *steps: Any) -> dict[str, Any]:
+    async def first_of(self, *steps: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
         """What the first step that finds something says. No failure of another's data is one of the result's."""
         for step in steps:
             try:
                 if hint := await step():
-                    return dict(hint)
+                    return hint
             except ToolError as error:  # a source may be unable to run one of the filters
                 if error.code == "timeout":
                     break
