@@ -7,6 +7,7 @@ task, too, and clients see one call. A call that failed may be made again.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,13 +32,13 @@ _REPEATED: Final = "You have made this call before. Use its result, or make anot
 class Looked:
     """What came of a call: what the executor is shown, and whether that is new to it.
 
-    ``is_same_mistake`` says that the very call was refused before.
+    ``refusals`` counts how often the very call was refused before this refusal.
     """
 
     shown: Any
     is_new: bool = False
     is_repeated: bool = False
-    is_same_mistake: bool = False
+    refusals: int = 0
 
 
 class Lookups:
@@ -47,7 +48,7 @@ class Lookups:
         self._board = board
         self._task = task
         self._seen: set[str] = set()
-        self._refused: set[str] = set()
+        self._refused: Counter[str] = Counter()
 
     async def answer(self, call: Call) -> Looked:
         """Run a call, unless it cannot be run or was made before. Raises what breaks a tool."""
@@ -68,9 +69,9 @@ class Lookups:
             return Looked({"note": _REPEATED, **place}, is_repeated=True)
         call_id, run = await self._run(call, identity)
         if run.is_error:
-            is_same = identity in self._refused
-            self._refused.add(identity)
-            return Looked(run.result, is_same_mistake=is_same)
+            refusals = self._refused[identity]
+            self._refused[identity] += 1
+            return Looked(run.result, refusals=refusals)
         self._seen.add(identity)
         return self._keep(call, call_id, identity, run.result)
 

@@ -2,8 +2,9 @@
 
 A round is fruitless if it brings neither evidence nor anything else that is new: a call that failed or was made before,
 words that are no action. After one the simple executor hands over to the complex one, after :data:`PATIENCE` in a row
-that one to the fallback. Whoever has evidence for every requirement and goes on without fruit is done: the task is
-resolved by what there is. Small models often find the rows at once and then do not know how to stop.
+that one to the fallback; a call that is refused for the third time ends anyone's patience. Whoever has evidence for
+every requirement and goes on without fruit is done: the task is resolved by what there is. Small models often find the
+rows at once and then do not know how to stop.
 """
 
 from __future__ import annotations
@@ -79,9 +80,14 @@ class _Fruit:
 
 @dataclass(frozen=True, slots=True)
 class _NoFruit:
-    """A round brought nothing new. ``may_settle``: the executor has nothing else in mind, as far as one can see."""
+    """A round brought nothing new.
+
+    ``may_settle``: the executor has nothing else in mind, as far as one can see. ``is_stuck``: it was told that it sent
+    a refused call again, and sent it once more.
+    """
 
     may_settle: bool = True
+    is_stuck: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +160,10 @@ class _Worker:
                     return reason
                 case _Fruit():
                     self.fruitless = 0
-                case _NoFruit(may_settle=may_settle):
+                case _NoFruit(may_settle=may_settle, is_stuck=is_stuck):
                     if may_settle and self.findings.settle():
                         return None
-                    self.fruitless += 1
+                    self.fruitless = PATIENCE if is_stuck else self.fruitless + 1
                     if not self._escalate():
                         return None if self.findings.settle() else "budget_exhausted"
 
@@ -321,9 +327,9 @@ class _Worker:
         if advice := mending(call.name, found.shown):
             answer = replace(answer, content=f"{answer.content}\n{advice}")
         self.messages.append(answer)
-        if found.is_same_mistake:
+        if found.refusals:
             self.messages.append(Message("user", SAME_MISTAKE))
-        return _Fruit() if found.is_new else _NoFruit(found.is_repeated)
+        return _Fruit() if found.is_new else _NoFruit(found.is_repeated, is_stuck=found.refusals > 1)
 
 
 def _candidates(board: Board, task: PlannedTask) -> Sequence[ManagerCandidate]:

@@ -332,6 +332,21 @@ async def test_a_refused_call_is_told_how_it_would_be_right_and_that_it_is_the_s
     assert "sent that call before" in outside.prompts[2][-1].content
 
 
+async def test_a_call_that_is_refused_for_the_third_time_is_nobodys_to_repeat() -> None:
+    outside = Outside(t1=[call()] * 9)
+    outside.results["query"] = {"error": {"code": "unknown_manager", "message": "no such manager"}}
+    events, _ = await play(outside)
+    assert outside.roles() == ["simple_executor", "complex_executor", "complex_executor", "fallback_executor"]
+    assert ended(events) == "budget_exhausted"
+
+
+async def test_different_refused_calls_use_up_an_executor_s_patience() -> None:
+    outside = Outside(t1=[call(manager=f"M{number}") for number in range(9)])
+    outside.results["query"] = {"error": {"code": "unknown_manager", "message": "no such manager"}}
+    await play(outside)
+    assert outside.roles() == ["simple_executor"] + ["complex_executor"] * 3 + ["fallback_executor"] * 3
+
+
 async def test_a_tool_that_breaks_ends_the_turn_after_its_result() -> None:
     outside = Outside(t1=[call()], t2=[call("aggregate")])
     outside.results["query"] = RuntimeError("broken")
