@@ -63,15 +63,15 @@ async def similar_rows(
 ) -> dict[str, Any]:
     """Keys to add to the result of a plan that matched nothing: ``similar_rows`` with what finds them, or none.
 
-    That is a ``hint`` for a text, and for bounds ``matches_without``: how many rows there are without the filter on a
-    field, by the field's path. Where the very text stands in a record, ``corrected`` are the call's ``args`` with the
-    filter that finds it.
+    That is a ``hint`` for a text or a flag, and for bounds ``matches_without``: how many rows there are without the
+    filter on a field, by the field's path. Where the very text stands in a record, ``corrected`` are the call's
+    ``args`` with the filter that finds it.
 
     Reads as the actor, so that they can hold nothing that a query could not. The time that is left bounds the look:
     when it is over, the answer that there is no row stands alone.
     """
     look = _Look(plan, view, context, args)
-    return await look.first_of(look.for_texts, look.without_one)
+    return await look.first_of(look.for_texts, look.for_flags, look.without_one)
 
 
 async def similar_filter(plan: AggregatePlan, view: ManagerView, context: ToolContext) -> dict[str, Any]:
@@ -178,8 +178,18 @@ class _Look:
                     self.paths += 1
                     if self.paths > MAX_PATHS:
                         return {}
-                    if hint := await self._rows(found, added(others, path, "icontains", text), path, text):
+                    if hint := await self._rows(found, added(others, path, "icontains", text), _holding(path, text)):
                         return hint
+        return {}
+
+    async def for_flags(self) -> dict[str, Any]:
+        """Rows where a flag is off that the filter wants empty, though it never is: "not magnetic" as ``isnull``."""
+        for found in conditions_of(self.plan.where, self.plan.manager, self.view):
+            if _is_empty_flag(found):
+                off = dataclasses.replace(found.condition, lookup="exact", value=False)
+                where = exchanged(self.plan.where, found.condition, off)
+                if hint := await self._rows(found, where, {"__".join(found.path): False}):
+                    return hint
         return {}
 
     async def without_one(self) -> dict[str, Any]:
@@ -222,24 +232,25 @@ class _Look:
             if MIN_LETTERS <= len(part) <= MAX_LETTERS and not is_same:
                 wider = dataclasses.replace(found.condition, lookup="icontains", value=part)
                 where = exchanged(self.plan.where, found.condition, wider)
-                if hint := await self._rows(found, where, found.path, part):
+                if hint := await self._rows(found, where, _holding(found.path, part)):
                     return hint
         return {}
 
-    async def _rows(self, found: Found, where: And, path: Path, text: str) -> dict[str, Any]:
-        """The rows of the plan with another filter, which seeks ``text`` at ``path``, and how to ask for them."""
+    async def _rows(self, found: Found, where: And, written: Mapping[str, str | bool]) -> dict[str, Any]:
+        """The rows of the plan with another filter, and how that is written."""
         page = await self._near(where, MAX_ROWS)
         if not page.data:
             return {}
-        written = {f"{'__'.join(path)}__icontains": text}
-        corrected = self._corrected(found, written) if text == _text_and_word(found)[0] else {}
-        return corrected | {
-            "hint": f"No row has {'__'.join(found.path)} {str(found.condition.value)[:MAX_LENGTH]!r}. The filter "
-            f"{json.dumps(written, ensure_ascii=False)} instead matches {page.total_count} rows.",
+        name, (value,) = "__".join(found.path), written.values()
+        nothing = f"lacks {name}" if value is False else f"has {name} {str(found.condition.value)[:MAX_LENGTH]!r}"
+        is_meant = value in (False, _text_and_word(found)[0])
+        return (self._corrected(found, written) if is_meant else {}) | {
+            "hint": f"No row {nothing}. The filter {json.dumps(written, ensure_ascii=False)} instead matches "
+            f"{page.total_count} rows.",
             "similar_rows": list(page.data),
         }
 
-    def _corrected(self, found: Found, written: Mapping[str, str]) -> dict[str, Any]:
+    def _corrected(self, found: Found, written: Mapping[str, str | bool]) -> dict[str, Any]:
         """The call with one filter for another, if that is a key of ``filters`` by itself."""
         filters = self.args.get("filters")
         value = found.condition.value
@@ -279,6 +290,10 @@ def _nearby(name: str, view: ManagerView) -> Iterator[tuple[list[Path], ManagerI
         reached = further
 
 
+def _holding(path: Path, text: str) -> dict[str, str]:
+    return {f"{'__'.join(path)}__icontains": text}
+
+
 def _text_and_word(found: Found) -> tuple[str, str]:
     """The text that is sought, and its longest word: the text itself where that has a figure."""
     text = str(found.condition.value).strip()
@@ -300,6 +315,11 @@ def _is_name(found: Found) -> bool:
     if found.field.key or found.field.type == "uuid":
         return lookup in ("exact", "in")
     return _is_free_text(found.field) and lookup != "isnull" and not isinstance(value, FieldReference)
+
+
+def _is_empty_flag(found: Found) -> bool:
+    is_empty = found.condition.lookup == "isnull" and found.condition.value is True
+    return is_empty and found.field.type == "boolean" and not found.field.nullable
 
 
 def _is_free_text(item: FieldInfo) -> bool:

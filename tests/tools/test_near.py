@@ -226,6 +226,16 @@ def test_a_bound_that_keeps_all_rows_out_is_named(
     assert "hint" not in result
 
 
+def test_a_flag_that_is_never_empty_is_meant_to_be_off(metal: shop.Material, context_for: Contexts) -> None:
+    shop.Part.objects.create(number="A-2", name="Frame", material=metal, price=1, purchased=True)
+    result = ask(context_for("staff"), {"name": "Frame", "purchased__isnull": True})
+    assert (result["data"], result["total_count"], result["similar_rows"]) == ([], 0, [{"number": "A-1"}])
+    assert result["hint"] == 'No row lacks purchased. The filter {"purchased": false} instead matches 1 rows.'
+    assert result["corrected"]["filters"] == {"name": "Frame", "purchased": False}
+    shop.Part.objects.update(purchased=True)
+    assert "hint" not in ask(context_for("staff"), {"name": "Frame", "purchased__isnull": True})
+
+
 def test_two_bounds_of_which_each_alone_keeps_rows_out_are_both_told(context_for: Contexts) -> None:
     for number, price in (("A-2", 10), ("A-3", 20)):
         material = shop.Material.objects.all()[0]
