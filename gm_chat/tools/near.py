@@ -195,9 +195,12 @@ class _Look:
     async def without_one(self) -> dict[str, Any]:
         """Rows that one filter keeps out alone: a bound that nothing reaches, a choice that nothing has.
 
-        A name or a key is no such filter: that nothing is called so is an answer.
+        A name or a key is no such filter: that nothing is called so is an answer. So is that nothing has a status,
+        if nothing else was asked.
         """
         parts = self.plan.where.parts
+        if len(parts) == 1 and all(map(_is_kind, conditions_of(parts[0], self.plan.manager, self.view))):
+            return {}
         counts: dict[str, int] = {}
         rows: list[Any] = []
         for part in [part for part in parts if self._is_bound(part)][:MAX_CONDITIONS]:
@@ -307,6 +310,12 @@ def _has_figure(text: str) -> bool:
 def _is_text(found: Found) -> bool:
     condition = found.condition
     return _is_free_text(found.field) and isinstance(condition.value, str) and condition.lookup in _TEXT_LOOKUPS
+
+
+def _is_kind(found: Found) -> bool:
+    """Whether a condition wants one of the few values that a field has."""
+    has_few = bool(found.field.choices) or found.field.type == "boolean"
+    return has_few and found.condition.lookup in ("exact", "iexact", "in")
 
 
 def _is_name(found: Found) -> bool:

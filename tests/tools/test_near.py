@@ -226,6 +226,25 @@ def test_a_bound_that_keeps_all_rows_out_is_named(
     assert "hint" not in result
 
 
+@pytest.mark.parametrize(
+    ("filters", "counts"),
+    [
+        ({"status": "obsolete"}, None),
+        ({"status__in": ["obsolete"]}, None),
+        ({"purchased": True}, None),
+        ({"material": {"parts__status": "obsolete"}}, None),
+        ({"status": "obsolete", "number": "A-1"}, {"status": 1}),
+    ],
+)
+def test_that_nothing_has_a_status_is_an_answer(
+    filters: dict[str, Any], counts: dict[str, int] | None, metal: shop.Material, context_for: Contexts
+) -> None:
+    shop.Part.objects.filter(status="obsolete").update(status="draft")
+    shop.Part.objects.update(purchased=False)
+    result = ask(context_for("staff"), filters)
+    assert (result["total_count"], result.get("matches_without"), "similar_rows" in result) == (0, counts, bool(counts))
+
+
 def test_a_flag_that_is_never_empty_is_meant_to_be_off(metal: shop.Material, context_for: Contexts) -> None:
     shop.Part.objects.create(number="A-2", name="Frame", material=metal, price=1, purchased=True)
     result = ask(context_for("staff"), {"name": "Frame", "purchased__isnull": True})
