@@ -20,13 +20,14 @@ from gm_chat.managers.api import DatePart
 from gm_chat.managers.spelling import match_name
 from gm_chat.managers.values import WrongValueError
 from gm_chat.plugin import ToolError
+from gm_chat.words import singular, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gm_chat.managers.api import ManagerInfo, ManagerView
 
-__all__ = ["UnknownLookupError", "UnknownNameError", "proposing"]
+__all__ = ["UnknownLookupError", "UnknownManagerError", "UnknownNameError", "manager_meant", "proposing"]
 
 P = ParamSpec("P")
 Plan = TypeVar("Plan")
@@ -58,6 +59,16 @@ class UnknownLookupError(ToolError):
         self.meant = meant
 
 
+class UnknownManagerError(ToolError):
+    """There is no manager of a name; ``meant`` is the one that may have been meant, or ``None``."""
+
+    def __init__(self, code: str, message: str, *, written: str, meant: str | None, **details: Any) -> None:
+        """Take the error as it is, and what would mend it."""
+        super().__init__(code, message if meant is None else f"{message}; did you mean {json.dumps(meant)}?", **details)
+        self.written = written
+        self.meant = meant
+
+
 class UnknownNameError(ToolError):
     """A manager has no field or relation of a name; ``path`` is what was asked for from that manager on."""
 
@@ -68,7 +79,21 @@ class UnknownNameError(ToolError):
         self.path = tuple(path)
 
 
-_MENDABLE: Final = (UnknownNameError, UnknownLookupError, WrongValueError)
+_MENDABLE: Final = (UnknownManagerError, UnknownNameError, UnknownLookupError, WrongValueError)
+
+
+def manager_meant(name: str, view: ManagerView) -> str | None:
+    """The one manager that the end of ``name`` calls by its name or an alias: ``CustomerOrderManager`` an order."""
+    words = _called(name[:MAX_SPELLED])
+    known = [(_called(text), manager.name) for manager in view for text in (manager.name, *manager.aliases)]
+    for start in range(len(words)):
+        if found := {manager for called, manager in known if called == words[start:]}:
+            return found.pop() if len(found) == 1 else None
+    return None
+
+
+def _called(text: str) -> list[str]:
+    return list(map(singular, split_words(text.removesuffix("Manager"))))
 
 
 def proposing(
@@ -136,6 +161,8 @@ def _right(
 
 def _mended(args: Mapping[str, Any], error: ToolError, view: ManagerView) -> Mapping[str, Any] | None:
     match error:
+        case UnknownManagerError(written=wrong, meant=str(name)):
+            return {**args, "manager": name} if args.get("manager") == wrong else None
         case UnknownNameError():
             names = list(islice(_meant(error.manager, error.path, view), 2))
             return _renamed(args, "__".join(error.path), names[0]) if len(names) == 1 else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from gm_chat.managers.api import DatePart, Key, Order
-from gm_chat.managers.meant import UnknownNameError
+from gm_chat.managers.meant import UnknownManagerError, UnknownNameError, manager_meant
 from gm_chat.managers.spelling import match_name, nearest, shown
 from gm_chat.plugin import ToolError
 
@@ -67,7 +67,13 @@ def find_manager(name: Any, view: ManagerView, argument: str = "manager") -> Man
     match = match_name(name, names) or match_name(f"{name}Manager", names)
     found = view.get(match) if match is not None else None
     if found is None:
-        raise ToolError("unknown_manager", f"there is no manager {shown(name)}", allowed=nearest(name, names))
+        raise UnknownManagerError(
+            "unknown_manager",
+            f"there is no manager {shown(name)}",
+            written=name,
+            meant=manager_meant(name, view),
+            allowed=nearest(name, names),
+        )
     return found
 
 

@@ -49,6 +49,42 @@ def test_where_a_name_lies_is_proposed(desk: Desk, arguments: dict[str, Any], me
 
 
 @pytest.mark.parametrize(
+    ("manager", "meant"),
+    [
+        ("SupplierPartManager", "PartManager"),
+        ("supplier_parts", "PartManager"),
+        ("components", "PartManager"),
+        ("all purchased components", "PartManager"),
+        ("PartSupplyManager", None),
+        ("", None),
+        ("Manager", None),
+        ("part" * 10_000, None),
+    ],
+)
+def test_a_manager_is_known_by_the_end_of_its_name(desk: Desk, manager: str, meant: str | None) -> None:
+    error = refused(desk, manager=manager, fields=["number"])
+    assert error.code == "unknown_manager"
+    assert error.message.endswith(f'; did you mean "{meant}"?') if meant else "mean" not in error.message
+    corrected = {"manager": meant, "fields": ["number"]} if meant else None
+    assert (error.details.get("corrected"), bool(error.details["allowed"])) == (corrected, True)
+
+
+def test_a_manager_and_a_field_can_be_wrong_together(desk: Desk) -> None:
+    error = refused(desk, manager="SupplierPartManager", fields=["density"])
+    assert error.details["corrected"] == {"manager": "PartManager", "fields": ["material__density"]}
+
+
+def test_of_two_managers_of_a_name_neither_is_proposed() -> None:
+    managers = [
+        ManagerInfo(name=f"{name}Manager", description="", aliases=("thing",), fields=()) for name in ("Part", "Tool")
+    ]
+    seen = {manager.name: ManagerVisibility(frozenset(), frozenset(), frozenset()) for manager in managers}
+    view = MaskedView(SchemaIndex.build(managers), Visibility("all", seen))
+    assert module.manager_meant("SomeThing", view) is None
+    assert module.manager_meant("SomeTool", view) == "ToolManager"
+
+
+@pytest.mark.parametrize(
     ("filters", "meant"),
     [
         ({"status": "Running"}, None),
