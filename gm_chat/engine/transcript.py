@@ -114,6 +114,8 @@ def _advice(call: Call, result: Any) -> str:
     """
     if not isinstance(result, Mapping):
         return ""
+    if advice := mending(call.name, result):
+        return advice
     if data := result.get("data"):
         return f"{_USE_DATA} {_NEVER_ADD}" if call.name == "query" and len(data) > 1 else _USE_DATA
-    return mending(call.name, result)
+    return ""

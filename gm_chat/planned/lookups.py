@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.engine.events import ToolCall, ToolResult
+from gm_chat.engine.messages import mending
 from gm_chat.planned.evidence import InvalidEvidenceError, canonical_call_identity, evidence_kind
 from gm_chat.planned.executor import described
 from gm_chat.plugin.errors import ToolError
@@ -32,12 +33,13 @@ _REPEATED: Final = "You have made this call before. Use its result, or make anot
 class Looked:
     """What came of a call: what the executor is shown, and whether that is new to it.
 
-    ``refusals`` counts how often the very call was refused before this refusal.
+    ``advice`` says how a call would be right, ``refusals`` counts how often it was refused before this refusal.
     """
 
     shown: Any
     is_new: bool = False
     is_repeated: bool = False
+    advice: str = ""
     refusals: int = 0
 
 
@@ -71,7 +73,7 @@ class Lookups:
         if run.is_error:
             refusals = self._refused[identity]
             self._refused[identity] += 1
-            return Looked(run.result, refusals=refusals)
+            return Looked(run.result, advice=mending(call.name, run.result), refusals=refusals)
         self._seen.add(identity)
         return self._keep(call, call_id, identity, run.result)
 
@@ -97,7 +99,7 @@ class Lookups:
             evidence_counts=counts,
         )
         self._board.tell("evidence", self._task, progress="evidence_added", evidence_counts=counts)
-        return Looked(described(record), is_new=True)
+        return Looked(described(record), is_new=True, advice=mending(call.name, result))
 
     async def _run(self, call: Call, identity: str) -> tuple[str, ToolRun]:
         """Run a call, or wait for an equal one of another task; return the id under which clients know it."""

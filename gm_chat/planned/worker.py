@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gm_chat.encoding import to_json
 from gm_chat.engine.failures import TurnStopped
-from gm_chat.engine.messages import SAME_MISTAKE, CallIds, assistant_message, marked, mending, tool_message
+from gm_chat.engine.messages import SAME_MISTAKE, CallIds, assistant_message, marked, tool_message
 from gm_chat.planned.actions import Block, Calculate, Complete, SpawnChildren, read_action
 from gm_chat.planned.budget import RoundBudgetExhausted
 from gm_chat.planned.calculations import CalculationError
@@ -324,8 +324,8 @@ class _Worker:
         self.messages.append(assistant_message("", [(id, call)], provider=result.provider, metadata=result.metadata))
         found = await self.lookups.answer(call)
         answer = tool_message(id, call.name, found.shown, key=call.id)
-        if advice := mending(call.name, found.shown):
-            answer = replace(answer, content=f"{answer.content}\n{advice}")
+        if found.advice:
+            answer = replace(answer, content=f"{answer.content}\n{found.advice}")
         self.messages.append(answer)
         if found.refusals:
             self.messages.append(Message("user", SAME_MISTAKE))

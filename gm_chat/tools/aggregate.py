@@ -67,7 +67,7 @@ async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
     if plan.groups and not page.has_more and (page.data or not plan.offset):
         result["total_count"] = plan.offset + len(page.data)
     if not page.data or (not plan.groups and not any(page.data[0].values())):
-        result |= await similar_filter(plan, view, context)
+        result |= await similar_filter(args, plan, view, context)
     if page.truncated:
         result["truncated"] = True
     if page.data and (labels := _labels(plan)):

@@ -74,16 +74,18 @@ async def similar_rows(
     return await look.first_of(look.for_texts, look.for_flags, look.without_one)
 
 
-async def similar_filter(plan: AggregatePlan, view: ManagerView, context: ToolContext) -> dict[str, Any]:
-    """As :func:`similar_rows`, for a computation whose result may come from no row at all: ``hint`` alone, or none."""
+async def similar_filter(
+    args: Mapping[str, Any], plan: AggregatePlan, view: ManagerView, context: ToolContext
+) -> dict[str, Any]:
+    """As :func:`similar_rows`, for a computation whose result may come from no row at all; no rows are shown."""
     info = view.get(plan.manager)
     names = [item.name for item in info.fields if not item.computed][:1] if info is not None else []
     rows = QueryPlan(manager=plan.manager, selection=Selection(tuple(names)), where=plan.where, limit=1)
-    look = _Look(rows, view, context)
+    look = _Look(rows, view, context, args)
     if not names or not look.texts:
         return {}
     found = await look.first_of(look.for_texts_if_empty)
-    return {"hint": found["hint"]} if found else {}
+    return {key: found[key] for key in ("hint", "corrected") if key in found}
 
 
 @dataclass(slots=True)
@@ -93,7 +95,7 @@ class _Look:
     plan: QueryPlan
     view: ManagerView
     context: ToolContext
-    args: Mapping[str, Any] = field(default_factory=dict)
+    args: Mapping[str, Any]
     texts: list[Found] = field(init=False)
     deadline: float = field(init=False)
     searches: int = 0

@@ -218,9 +218,10 @@ async def test_a_call_that_can_be_right_is_told_in_plain_words_if_the_tool_is_ou
     assert said.endswith(">") is not is_told
 
 
-async def test_a_result_without_rows_tells_the_call_that_finds_some() -> None:
+@pytest.mark.parametrize("data", [[], [{"n": 0}]])
+async def test_a_result_from_no_row_tells_the_call_that_finds_some(data: list[dict[str, int]]) -> None:
     async def query(args: Mapping[str, Any], context: ToolContext) -> Any:
-        return {"data": [], "total_count": 0, "corrected": {"fields": ["b"]}}
+        return {"data": data, "corrected": {"fields": ["b"]}}
 
     turn = await play_turn(MemoryServices(tools=[tool(query)]), [call("query", fields=["a"])], ["ok"])
     said = turn.requests[1].messages[-1].content

@@ -332,6 +332,14 @@ async def test_a_refused_call_is_told_how_it_would_be_right_and_that_it_is_the_s
     assert "sent that call before" in outside.prompts[2][-1].content
 
 
+async def test_what_finds_more_than_no_row_is_told_behind_the_evidence() -> None:
+    outside = Outside(t1=[call(), complete()], answer=[answer("There is none.")])
+    outside.results["query"] = {"data": [], "total_count": 0, "has_more": False, "corrected": {"manager": "Other"}}
+    await play(outside)
+    assert '"evidence_id"' in outside.prompts[1][-1].content
+    assert outside.prompts[1][-1].content.endswith('exactly these arguments: {"manager":"Other"}')
+
+
 async def test_a_call_that_is_refused_for_the_third_time_is_nobodys_to_repeat() -> None:
     outside = Outside(t1=[call()] * 9)
     outside.results["query"] = {"error": {"code": "unknown_manager", "message": "no such manager"}}

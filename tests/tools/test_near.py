@@ -203,6 +203,10 @@ def test_a_computation_over_no_row_is_told_as_well(
     result = call(aggregate, {"manager": "PartManager", **arguments}, context_for("staff"))
     hint = 'No row has name \'eagle\'. The filter {"projects__name__icontains": "eagle"} instead matches 1 rows.'
     assert (result.get("hint"), "similar_rows" in result) == (hint if is_told else None, False)
+    if is_told:
+        right = {"manager": "PartManager", **arguments, "filters": {"projects__name__icontains": "eagle"}}
+        assert result["corrected"] == right
+        assert "hint" not in call(aggregate, result["corrected"], context_for("staff"))
 
 
 @pytest.mark.parametrize(
