@@ -40,7 +40,7 @@ __all__ = [
 SAME_MISTAKE: Final = "You have sent that call before, and it fails again. Read the error, and send a different call."
 """What a model is told that sends a refused call again."""
 
-_READS: Final = frozenset({"query", "aggregate"})
+_OWN: Final = frozenset({"query", "aggregate", "mutate"})
 _MODEL: Final = json.JSONEncoder(check_circular=False, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -107,11 +107,11 @@ def tool_message(id: str, name: str, result: Any, *, key: str) -> Message:
 def mending(name: str, result: Any) -> str:
     """What is said behind the result of a call that would be right in another form, or nothing.
 
-    Only of the core's own read tools, which know it; what others say may come from anywhere.
+    Only of the core's own tools, which know it; what others say may come from anywhere.
     """
     refused = result.get("error", result) if isinstance(result, Mapping) else None
     corrected = refused.get("corrected") if isinstance(refused, Mapping) else None
-    if name not in _READS or not corrected:
+    if name not in _OWN or not corrected:
         return ""
     return f"Now call {name} with exactly these arguments: {model_json(corrected)}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.managers.api import InputInfo, MutationCall, RelationInfo
+from gm_chat.managers.meant import proposing
 from gm_chat.managers.spelling import match_name, nearest, shown
 from gm_chat.managers.values import coerce
 from gm_chat.plugin import ToolError
@@ -14,9 +15,15 @@ if TYPE_CHECKING:
 
     from gm_chat.managers.api import FieldInfo, FieldType, ManagerView, MutationInfo
 
-__all__ = ["build_call"]
+__all__ = ["build_call", "read_call"]
 
 MAX_IDS: Final = 500
+
+
+@proposing
+def read_call(args: Mapping[str, Any], view: ManagerView) -> MutationCall:
+    """:func:`build_call` of the arguments ``mutation``, ``input`` and ``expected``."""
+    return build_call(args["mutation"], args["input"], view, args.get("expected"))
 
 
 def build_call(
@@ -40,7 +47,8 @@ def build_call(
         found[item.name] = _value(item, value)
     missing = [item.name for item in mutation.inputs if item.required and item.name not in found]
     if missing:
-        raise ToolError("invalid_argument", f"{name} needs {', '.join(missing)}", missing=missing)
+        advice = "; query finds the id of the row" if "id" in missing else ""
+        raise ToolError("invalid_argument", f"{name} needs {', '.join(missing)}{advice}", missing=missing)
     if mutation.kind == "update" and len(found) < 2:
         raise ToolError("invalid_argument", f"{name}: nothing is to change; give a field", allowed=list(inputs)[:20])
     return MutationCall(mutation, found, _expected(expected or {}, mutation, view))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.encoding import jsonable
-from gm_chat.managers.calls import build_call
+from gm_chat.managers.calls import read_call
 from gm_chat.managers.spelling import nearest, shown
 from gm_chat.plugin import ToolContext, ToolDefinition, ToolError, ToolSpec
 from gm_chat.tools.arguments import checked
@@ -28,10 +28,13 @@ _MUTATE = ToolDefinition(
         "type": "object",
         "properties": {
             "mutation": {"type": "string", "description": "e.g. createPart, updatePart, deletePart"},
-            "input": {"type": "object", "description": 'e.g. {"id": 7, "price": "9.90"}; ids stand for related rows'},
+            "input": {
+                "type": "object",
+                "description": "new values by field; id is the row's own, which query finds; related rows by their ids",
+            },
             "expected": {
                 "type": "object",
-                "description": 'old values that must still hold, e.g. {"price": "8.50"}; else nothing is changed',
+                "description": "mostly left out: values from before the change without which it must not happen",
             },
         },
         "required": ["mutation", "input"],
@@ -43,7 +46,7 @@ _MUTATE = ToolDefinition(
 async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
     args = checked(args, _MUTATE)
     name, values = _form(args["mutation"], args["input"])
-    expected = _names(args.get("expected", {}), "expected")
+    _names(args.get("expected", {}), "expected")
     view = await context.managers.view(context.actor)
     allowed: list[str] = list(context.settings["allowed_mutations"])
     if name not in allowed:
@@ -52,14 +55,29 @@ async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
         raise ToolError("authentication_required", "only a logged-in user may change data")
     if view.mutation(name) is None:  # that the list holds it would tell that it exists
         raise _not_allowed(name, allowed, view)
-    call = build_call(name, values, view, expected)
-    if not context.approved and _is_asked_about(name, context):
-        preview = await context.managers.preview(call, context.actor, deadline=context.deadline)
-        asked = {"status": "confirmation_required", "mutation": name, "input": dict(values)}
-        return asked if preview is None else {**asked, "preview": preview}
-    call = replace(call, shown=context.shown)
-    data = await context.managers.mutate(call, context.actor, deadline=context.deadline)
+    call = read_call(args, view)
+    try:
+        if not context.approved and _is_asked_about(name, context):
+            preview = await context.managers.preview(call, context.actor, deadline=context.deadline)
+            asked = {"status": "confirmation_required", "mutation": name, "input": dict(values)}
+            return asked if preview is None else {**asked, "preview": preview}
+        call = replace(call, shown=context.shown)
+        data = await context.managers.mutate(call, context.actor, deadline=context.deadline)
+    except ToolError as error:
+        raise _explained(error, args) from error
     return {"status": "executed", "data": jsonable(data)}
+
+
+def _explained(error: ToolError, args: Mapping[str, Any]) -> ToolError:
+    """Say to a small model what it got wrong: it makes up ids, and repeats the new values as those to expect."""
+    expected = args.get("expected", {})
+    if error.code == "not_found":
+        return ToolError(error.code, f"{error.message}; query finds the id of the row", **error.details)
+    if error.code == "conflict" and expected and all(args["input"].get(key) == expected[key] for key in expected):
+        message = f"{error.message}; expected takes values from before the change, not those of input: leave it out"
+        corrected = {key: value for key, value in args.items() if key != "expected"}
+        return ToolError(error.code, message, **error.details, corrected=corrected)
+    return error
 
 
 def _is_asked_about(name: str, context: ToolContext) -> bool:

@@ -87,6 +87,35 @@ def test_expected_values_are_checked_before_and_after_the_approval(context_for: 
     assert shop.Tag.objects.get(pk=tag.pk).name == "new"
 
 
+def test_new_values_as_expected_ones_are_told_apart_from_a_change_by_others(context_for: Contexts) -> None:
+    context = context_for("staff", allowed_mutations=ALLOWED)
+    tag = shop.Tag.objects.create(name="old")
+    args = {"mutation": "updateTag", "input": {"id": tag.pk, "name": "new"}, "expected": {"name": "new"}}
+    with pytest.raises(ToolError, match=r'name is "old", not "new"; expected takes values from before') as caught:
+        call(mutate, args, context)
+    assert caught.value.details["fields"] == {"name": {"expected": "new", "current": "old"}}
+    assert caught.value.details["corrected"] == {"mutation": "updateTag", "input": args["input"]}
+    for expected in ({"name": "other"}, {"name": "new", "id": tag.pk + 1}):
+        with pytest.raises(ToolError) as caught:
+            call(mutate, args | {"expected": expected}, context)
+        assert (caught.value.code, "corrected" in caught.value.details) == ("conflict", False)
+    assert shop.Tag.objects.get(pk=tag.pk).name == "old"
+    assert call(mutate, {"mutation": "updateTag", "input": args["input"]}, context)["status"] == "executed"
+
+
+def test_an_id_that_was_made_up_is_to_be_looked_up(context_for: Contexts) -> None:
+    context = context_for("staff", allowed_mutations=ALLOWED)
+    assert refused(context, "deleteTag", {"id": 10**9}).message.endswith("; query finds the id of the row")
+    assert refused(context, "updateTag", {"name": "x"}).message == "updateTag needs id; query finds the id of the row"
+
+
+def test_a_value_in_quotes_is_shown_without_them(context_for: Contexts) -> None:
+    tag = shop.Tag.objects.create(name="old")
+    error = refused(context_for("staff", allowed_mutations=ALLOWED), "updateTag", {"id": str(tag.pk), "name": "new"})
+    assert error.details["corrected"] == {"mutation": "updateTag", "input": {"id": tag.pk, "name": "new"}}
+    assert shop.Tag.objects.get(pk=tag.pk).name == "old"
+
+
 def test_a_source_that_cannot_tell_shows_the_input_alone(context_for: Contexts, users: dict[str, Any]) -> None:
     class Plain:
         """A manager source with the methods of every source."""
