@@ -3,7 +3,7 @@
 Models mostly know what they look for and miss where it lies: the field is one relation away, the path begins with the
 manager's own name, a lookup stands where only a field can, a number stands in quotes. Nothing is guessed silently: the
 call is refused all the same, and what is proposed is seen by the asker. With the proposal comes the whole call as it
-would be right, since a small model copies better than it mends.
+would be right, since a small model copies better than it mends; what is only to be shown may be left out of it.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _takes_value(name: str, args: Mapping[str, Any], build: Callable[[Mapping[st
 def _right(
     args: Mapping[str, Any], error: ToolError, build: Callable[[Mapping[str, Any]], object], view: ManagerView
 ) -> Mapping[str, Any] | None:
-    """The call with each mistake mended, where each may mean one thing only and the call can be built then."""
+    """The call with each mistake mended, if it asks for the same rows then as it did, and can be built."""
     for _ in range(MAX_CORRECTIONS):
         mended = _mended(args, error, view)
         if mended is None or mended == args:
@@ -164,13 +164,30 @@ def _mended(args: Mapping[str, Any], error: ToolError, view: ManagerView) -> Map
         case UnknownManagerError(written=wrong, meant=str(name)):
             return {**args, "manager": name} if args.get("manager") == wrong else None
         case UnknownNameError():
-            names = list(islice(_meant(error.manager, error.path, view), 2))
-            return _renamed(args, "__".join(error.path), names[0]) if len(names) == 1 else None
+            names, wrong = list(islice(_meant(error.manager, error.path, view), MOST)), "__".join(error.path)
+            return _renamed(args, wrong, names[0]) if len(names) == 1 else _shown_instead(args, wrong, names)
         case UnknownLookupError(meant=str(name)):
             return _renamed(args, error.written, name)
         case WrongValueError(meant=value) if value is not None:
             return _revalued(args, error)
     return None
+
+
+def _shown_instead(args: Mapping[str, Any], wrong: str, names: Sequence[str]) -> dict[str, Any] | None:
+    """The call with all that may be meant, or nothing, for a name that is only shown: it finds the same rows."""
+    fields = args.get("fields")
+    others = {argument: value for argument, value in args.items() if argument != "fields"}
+    if not isinstance(fields, list) or _renamed(others, wrong, "") != others:
+        return None
+
+    def instead(field: Any) -> list[Any]:
+        renamed = [_renamed({"fields": field}, wrong, name)["fields"] for name in (*names, "")]
+        return [field] if renamed[-1] == field else renamed[:-1]
+
+    if not all(isinstance(field, str) for field in fields):
+        return None
+    shown = dict.fromkeys(name for field in fields for name in instead(field))
+    return {**args, "fields": list(shown) or ["*"]}
 
 
 def _revalued(args: Mapping[str, Any], error: WrongValueError) -> dict[str, Any]:

@@ -123,7 +123,12 @@ def test_for_aggregates_too(desk: Desk, arguments: dict[str, Any]) -> None:
             {"fields": ["density", "part__name", "material__id"]},
             {"fields": ["material__density", "name", "material__id"]},
         ),
-        ({"fields": ["density", "nonsense"]}, None),
+        ({"fields": ["density", "nonsense"]}, {"fields": ["material__density"]}),
+        ({"fields": ["nonsense"], "filters": {"name": "nonsense"}}, {"fields": ["*"], "filters": {"name": "nonsense"}}),
+        ({"fields": ["material__nonsense", "name"]}, {"fields": ["name"]}),
+        ({"fields": ["nonsense", "name"], "filters": {"nonsense": 1}}, None),
+        ({"fields": ["nonsense", "name"], "order_by": ["-nonsense"]}, None),
+        ({"fields": ["nonsense", {"supplier": ["name"]}]}, None),
         ({"fields": ["density"], "limit": 0}, {"fields": ["material__density"], "limit": 10}),
         (
             {"fields": ["name"], "filters": {"or": [{"density__gt": 2}, {"name": "density"}]}},
@@ -190,8 +195,12 @@ def test_a_field_that_lies_near_comes_before_a_part_of_a_date() -> None:
         "SaleManager": ManagerVisibility(frozenset({"sold_on"}), frozenset({"car"}), frozenset()),
     }
     view = MaskedView(SchemaIndex.build([car, sale]), Visibility("all", seen))
-    with pytest.raises(ToolError, match=r'did you mean "car__year" or "sold_on__year"\?'):
+    with pytest.raises(ToolError, match=r'did you mean "car__year" or "sold_on__year"\?') as caught:
         build_plan({"manager": "SaleManager", "fields": ["year"]}, view, max_results=10)
+    assert caught.value.details["corrected"]["fields"] == ["car__year", "sold_on"]
+    with pytest.raises(ToolError) as caught:
+        build_plan({"manager": "SaleManager", "fields": ["sold_on"], "filters": {"year": 2024}}, view, max_results=10)
+    assert "corrected" not in caught.value.details
 
 
 def test_there_are_only_so_many_proposals(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
