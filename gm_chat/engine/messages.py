@@ -105,15 +105,18 @@ def tool_message(id: str, name: str, result: Any, *, key: str) -> Message:
 
 
 def mending(name: str, result: Any) -> str:
-    """What is said behind the result of a call that would be right in another form, or nothing.
+    """What is said behind the result of a call that would be right in another form, or after another; or nothing.
 
     Only of the core's own tools, which know it; what others say may come from anywhere.
     """
     refused = result.get("error", result) if isinstance(result, Mapping) else None
-    corrected = refused.get("corrected") if isinstance(refused, Mapping) else None
-    if name not in _OWN or not corrected:
+    if name not in _OWN or not isinstance(refused, Mapping):
         return ""
-    return f"Now call {name} with exactly these arguments: {model_json(corrected)}"
+    undone = "Nothing was changed. " if name == "mutate" and refused is not result else ""
+    for call, args in ((name, refused.get("corrected")), ("query", refused.get("look_up"))):
+        if args:
+            return f"{undone}Now call {call} with exactly these arguments: {model_json(args)}"
+    return undone.rstrip()
 
 
 def marked(text: str, key: str) -> str:

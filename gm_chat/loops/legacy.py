@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from gm_chat.engine.failures import TurnStopped
-from gm_chat.engine.limits import Next, is_failed_round
+from gm_chat.engine.limits import Next, Outcome, is_failed_round
 from gm_chat.engine.messages import SAME_MISTAKE
 from gm_chat.providers.base import CallOptions
 
@@ -34,6 +34,10 @@ _ANSWER_NOW: Final = (
 _GIVE_UP: Final = (
     "Stop calling tools. Answer now in plain words, from the results above. If they do not hold the answer, say that "
     "you could not look it up; do not guess."
+)
+_NOT_DONE: Final = (
+    "Stop calling tools. The change was refused, and nothing was changed. Answer now in plain words: say that it was "
+    "not made, and why."
 )
 
 
@@ -83,23 +87,27 @@ class _Recovery:
 
     def __init__(self, turn: TurnState) -> None:
         self._turn = turn
+        self._is_refused = False
         enabled = turn.services.settings.recover_missing_tool_calls and turn.tools.definitions
-        self._unused = {_USE_TOOLS, _USE_RECORDS, _ANSWER_NOW, _GIVE_UP} if enabled else set()
+        self._unused = {_USE_TOOLS, _USE_RECORDS, _ANSWER_NOW, _GIVE_UP, _NOT_DONE} if enabled else set()
 
     def after(self, answers: Sequence[Answer]) -> str | None:
         """Choose what is said after a round of calls, or stop the turn at a limit; mostly nothing is said."""
         turn = self._turn
+        if any(turn.tools.is_write(answer.call) for answer in answers):  # it came alone
+            self._is_refused = answers[0].outcome is not Outcome.FRESH
+        give_up = _NOT_DONE if self._is_refused else _GIVE_UP
         try:
             if turn.go_on(answers) is Next.ANSWER:
                 return self._to_answer(_ANSWER_NOW)
         except TurnStopped:
-            if not self._take(_GIVE_UP):
+            if not self._take(give_up):
                 raise
-            return self._to_answer(_GIVE_UP)
+            return self._to_answer(give_up)
         refusals = max(answer.refusals for answer in answers)
         is_stuck = refusals > 1 and is_failed_round([answer.outcome for answer in answers])
-        if (is_stuck or turn.rounds == turn.limits.rounds - 1) and self._take(_GIVE_UP):
-            return self._to_answer(_GIVE_UP)
+        if (is_stuck or turn.rounds == turn.limits.rounds - 1) and self._take(give_up):
+            return self._to_answer(give_up)
         return SAME_MISTAKE if refusals else None
 
     def _to_answer(self, prompt: str) -> str:

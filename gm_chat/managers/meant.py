@@ -45,6 +45,7 @@ MAX_SPELLED: Final = 80
 """Characters of a value that are compared with choices."""
 
 _PARTS: Final = get_args(DatePart)
+_DIRECTION: Final = re.compile(r"(\w+?)(?:__| )(asc|desc)(?:ending)?", re.IGNORECASE)
 _DATES: Final = ("date", "datetime", "time", "when")
 """What models call a manager's date when they do not know its name."""
 
@@ -237,6 +238,9 @@ def _renamed(args: Mapping[str, Any], wrong: str, right: str) -> dict[str, Any]:
 
 def _meant(manager: ManagerInfo, path: Sequence[str], view: ManagerView) -> Iterator[str]:
     name, *rest = path
+    if direction := _DIRECTION.fullmatch("__".join(path)):
+        yield direction[1] if direction[2].lower() == "asc" else f"-{direction[1]}"
+        return
     if rest and match_name(name, _own_names(manager)) and match_name(rest[0], _members(manager)):
         yield "__".join(rest)
         return

@@ -12,6 +12,7 @@ from gm_chat.managers.calls import read_call
 from gm_chat.managers.spelling import nearest, shown
 from gm_chat.plugin import ToolContext, ToolDefinition, ToolError, ToolSpec
 from gm_chat.tools.arguments import checked
+from gm_chat.tools.mending import explained
 
 if TYPE_CHECKING:
     from gm_chat.managers.api import ManagerView
@@ -55,8 +56,8 @@ async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
         raise ToolError("authentication_required", "only a logged-in user may change data")
     if view.mutation(name) is None:  # that the list holds it would tell that it exists
         raise _not_allowed(name, allowed, view)
-    call = read_call(args, view)
     try:
+        call = read_call(args, view)
         if not context.approved and _is_asked_about(name, context):
             preview = await context.managers.preview(call, context.actor, deadline=context.deadline)
             asked = {"status": "confirmation_required", "mutation": name, "input": dict(values)}
@@ -64,20 +65,8 @@ async def _run(args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
         call = replace(call, shown=context.shown)
         data = await context.managers.mutate(call, context.actor, deadline=context.deadline)
     except ToolError as error:
-        raise _explained(error, args) from error
+        raise await explained(error, args, view, context) from error
     return {"status": "executed", "data": jsonable(data)}
-
-
-def _explained(error: ToolError, args: Mapping[str, Any]) -> ToolError:
-    """Say to a small model what it got wrong: it makes up ids, and repeats the new values as those to expect."""
-    expected = args.get("expected", {})
-    if error.code == "not_found":
-        return ToolError(error.code, f"{error.message}; query finds the id of the row", **error.details)
-    if error.code == "conflict" and expected and all(args["input"].get(key) == expected[key] for key in expected):
-        message = f"{error.message}; expected takes values from before the change, not those of input: leave it out"
-        corrected = {key: value for key, value in args.items() if key != "expected"}
-        return ToolError(error.code, message, **error.details, corrected=corrected)
-    return error
 
 
 def _is_asked_about(name: str, context: ToolContext) -> bool:

@@ -135,6 +135,11 @@ def test_for_aggregates_too(desk: Desk, arguments: dict[str, Any]) -> None:
             {"fields": ["name"], "filters": {"or": [{"material__density__gt": 2}, {"name": "density"}]}},
         ),
         ({"fields": ["name"], "order_by": ["-density"]}, {"fields": ["name"], "order_by": ["-material__density"]}),
+        ({"fields": ["name"], "order_by": ["weight__desc"]}, {"fields": ["name"], "order_by": ["-weight"]}),
+        ({"fields": ["name"], "order_by": ["weight DESC"]}, {"fields": ["name"], "order_by": ["-weight"]}),
+        ({"fields": ["name"], "order_by": "weight asc"}, {"fields": ["name"], "order_by": "weight"}),
+        ({"fields": ["name"], "order_by": ["density__desc"]}, {"fields": ["name"], "order_by": ["-material__density"]}),
+        ({"fields": ["name"], "order_by": ["-weight__desc"]}, None),
         ({"fields": ["name"], "filters": {"weight__gt": "5"}}, {"fields": ["name"], "filters": {"weight__gt": 5}}),
         ({"fields": ["name"], "filters": {"name": 5}}, {"fields": ["name"], "filters": {"name": "5"}}),
         (

@@ -12,7 +12,7 @@ from gm_chat.managers.index import SchemaIndex
 from gm_chat.managers.service import DataService
 from gm_chat.managers.source import DjangoModelSource
 from gm_chat.plugin import ToolError
-from gm_chat.tools import mutate
+from gm_chat.tools import mutate, query
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,10 +103,41 @@ def test_new_values_as_expected_ones_are_told_apart_from_a_change_by_others(cont
     assert call(mutate, {"mutation": "updateTag", "input": args["input"]}, context)["status"] == "executed"
 
 
-def test_an_id_that_was_made_up_is_to_be_looked_up(context_for: Contexts) -> None:
+@pytest.mark.parametrize(
+    ("values", "look_up"),
+    [
+        ({"id": 10**9, "name": "x"}, {}),
+        ({"id": "123456789", "name": "x"}, {}),
+        ({"name": "x"}, {}),
+        ({"id": "rusty", "name": "x"}, {"filters": {"name__icontains": "rusty"}}),
+        ({"id": "x" * 201, "name": "x"}, {}),
+    ],
+)
+def test_an_id_that_was_made_up_is_to_be_looked_up(
+    values: dict[str, Any], look_up: dict[str, Any], context_for: Contexts
+) -> None:
     context = context_for("staff", allowed_mutations=ALLOWED)
-    assert refused(context, "deleteTag", {"id": 10**9}).message.endswith("; query finds the id of the row")
-    assert refused(context, "updateTag", {"name": "x"}).message == "updateTag needs id; query finds the id of the row"
+    error = refused(context, "updateTag", values)
+    assert error.message.endswith("; query finds the id of the row")
+    assert error.details["look_up"] == {"manager": "TagManager", "fields": ["id", "name"], **look_up}
+    assert "corrected" not in error.details
+    shop.Tag.objects.create(name="rusty iron")
+    rows = call(query, error.details["look_up"], context)["data"]
+    assert {"name": "rusty iron"}.items() <= rows[-1].items()
+
+
+def test_an_id_of_a_row_that_somebody_else_sees_is_no_id(context_for: Contexts) -> None:
+    hidden = shop.Order.objects.exclude(owner__username="plain").first()
+    assert hidden is not None
+    settings: dict[str, Any] = {"allowed_mutations": ["updateOrder"]}
+    for username in ("staff", "plain"):
+        error = refused(context_for(username, **settings), "updateOrder", {"id": str(hidden.pk), "number": "X"})
+        assert ("corrected" in error.details) is (username == "staff")
+
+
+def test_a_row_has_several_names(context_for: Contexts) -> None:
+    error = refused(context_for("staff", allowed_mutations=["deletePart"]), "deletePart", {"id": "P-000"})
+    assert error.details["look_up"]["filters"] == {"or": [{"number__icontains": "P-000"}, {"name__icontains": "P-000"}]}
 
 
 def test_a_value_in_quotes_is_shown_without_them(context_for: Contexts) -> None:
@@ -114,6 +145,18 @@ def test_a_value_in_quotes_is_shown_without_them(context_for: Contexts) -> None:
     error = refused(context_for("staff", allowed_mutations=ALLOWED), "updateTag", {"id": str(tag.pk), "name": "new"})
     assert error.details["corrected"] == {"mutation": "updateTag", "input": {"id": tag.pk, "name": "new"}}
     assert shop.Tag.objects.get(pk=tag.pk).name == "old"
+
+
+def test_a_row_that_does_not_exist_yet_is_expected_to_be_nothing(context_for: Contexts) -> None:
+    context = context_for("staff", allowed_mutations=ALLOWED)
+    for expected in ({"name": "x"}, {"unknown": 1}):
+        args = {"mutation": "createTag", "input": {"name": "x"}, "expected": expected}
+        with pytest.raises(ToolError, match="leave out expected") as caught:
+            call(mutate, args, context)
+        assert caught.value.details["corrected"] == {"mutation": "createTag", "input": {"name": "x"}}
+    with pytest.raises(ToolError) as caught:
+        call(mutate, args | {"input": {}}, context)
+    assert "corrected" not in caught.value.details
 
 
 def test_a_source_that_cannot_tell_shows_the_input_alone(context_for: Contexts, users: dict[str, Any]) -> None:
