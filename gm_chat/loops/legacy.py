@@ -35,10 +35,7 @@ _GIVE_UP: Final = (
     "Stop calling tools. Answer now in plain words, from the results above. If they do not hold the answer, say that "
     "you could not look it up; do not guess."
 )
-_NOT_DONE: Final = (
-    "Stop calling tools. The change was refused, and nothing was changed. Answer now in plain words: say that it was "
-    "not made, and why."
-)
+_NOT_DONE: Final = f"{_GIVE_UP} Nothing was changed: if I asked for a change, say that it was not made, and why."
 
 
 async def legacy_loop(turn: TurnState) -> AsyncGenerator[Event, None]:

@@ -42,7 +42,7 @@ from gm_chat.managers.periods import bounds_of, is_period, period_in
 from gm_chat.managers.references import is_reference, read_reference
 from gm_chat.managers.resolve import DATES, match_field, read_keys, read_order, split_path
 from gm_chat.managers.spelling import MAX_ALLOWED, match_name, nearest, shown
-from gm_chat.managers.values import called_so, coerce, plain_date
+from gm_chat.managers.values import WrongValueError, called_so, coerce, plain_date
 from gm_chat.plugin import ToolError
 
 __all__ = ["FilterLimits", "filter_names", "parse_filters"]
@@ -261,16 +261,33 @@ class _Parser:
         try:
             parsed = self._value(field, lookup, value, name)
         except ToolError as refused:
-            if isinstance(value, str) and (other := match_field(value, manager)) is not None:
-                hint = f'; to compare with a field, write {{"field": "{other}"}}'
-                raise ToolError(refused.code, refused.message + hint, **refused.details) from None
-            raise
+            other = self._field_meant(value, field, lookup, manager)
+            if other is None:
+                raise
+            message = f'{refused.message}; to compare with a field, write {{"field": "{other}"}}'
+            meant = {"field": other}
+            raise WrongValueError(
+                refused.code, message, name=name, value=value, meant=meant, **refused.details
+            ) from None
         if field.type == "datetime" and lookup == "in" and any(plain_date(item) for item in value):
             return Or(tuple(self._condition(manager, field, [], item) for item in value))
         condition = Condition((field.name,), lookup, parsed)
         if lookup in _TEXT and "in" in field.lookups and (called := called_so(field.choices, lookup, parsed)):
             return Or((condition, Condition((field.name,), "in", called)))
         return condition
+
+    def _field_meant(self, value: Any, field: FieldInfo, lookup: str, manager: ManagerInfo) -> str | None:
+        """The other field, where its name stands as the value or as the only one of an object."""
+        if isinstance(value, Mapping) and len(value) == 1:
+            (value,) = value.values()
+        if not isinstance(value, str):
+            return None
+        name = match_field(value, manager) or value
+        try:
+            read_reference({"field": name}, field, lookup, (manager, self._root), self._view, depth=self._limits.depth)
+        except ToolError:
+            return None
+        return name
 
     def _value(self, field: FieldInfo, lookup: str, value: Any, name: str) -> Any:
         kind: FieldType = field.type

@@ -80,6 +80,7 @@ class UnknownNameError(ToolError):
         self.path = tuple(path)
 
 
+_IN_FILTERS: Final = frozenset({"filters", "having"})
 _MENDABLE: Final = (UnknownManagerError, UnknownNameError, UnknownLookupError, WrongValueError)
 
 
@@ -166,7 +167,12 @@ def _mended(args: Mapping[str, Any], error: ToolError, view: ManagerView) -> Map
             return {**args, "manager": name} if args.get("manager") == wrong else None
         case UnknownNameError():
             names, wrong = list(islice(_meant(error.manager, error.path, view), MOST)), "__".join(error.path)
-            return _renamed(args, wrong, names[0]) if len(names) == 1 else _shown_instead(args, wrong, names)
+            if len(names) != 1:
+                return _shown_instead(args, wrong, names)
+            mended = _renamed(args, wrong, names[0])
+            # What ends in a lookup is right in filters, and only there.
+            kept = _IN_FILTERS & args.keys() if wrong.startswith(f"{names[0]}__") else ()
+            return mended | {argument: args[argument] for argument in kept}
         case UnknownLookupError(meant=str(name)):
             return _renamed(args, error.written, name)
         case WrongValueError(meant=value) if value is not None:

@@ -517,11 +517,11 @@ async def test_a_refused_change_is_no_change_whatever_the_model_would_say() -> N
     told = turn.requests[1].messages[-1].content
     assert told.endswith('>\nNothing was changed. Now call query with exactly these arguments: {"manager":"Part"}')
     assert turn.requests[3].options.tool_choice == "none"
-    assert "nothing was changed" in turn.requests[3].messages[-1].content
+    assert "Nothing was changed" in turn.requests[3].messages[-1].content
     limited(services, recover_missing_tool_calls=True, max_mutations_per_message=9, max_total_rounds_per_message=3)
     for first, second, is_changed in ((2, 1, True), (1, 2, False)):
         turn = await play_turn(services, [call("mutate", id=first)], [call("mutate", id=second)], ["So."])
-        assert ("nothing was changed" not in turn.requests[2].messages[-1].content) is is_changed
+        assert ("Nothing was changed" not in turn.requests[2].messages[-1].content) is is_changed
 
 
 async def test_used_up_failures_are_followed_by_an_answer(services: MemoryServices) -> None:

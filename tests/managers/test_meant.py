@@ -173,6 +173,36 @@ def test_an_aggregate_is_shown_as_it_would_be_right(desk: Desk) -> None:
     assert build_aggregate(error.details["corrected"], desk.view, max_results=10).manager == "PartManager"
 
 
+def test_a_lookup_is_taken_off_a_group_but_not_off_a_filter(desk: Desk) -> None:
+    arguments = {
+        "manager": "PartManager",
+        "measures": {"n": "count()"},
+        "filters": {"weight__lt": 100},
+        "group_by": ["weight__lt"],
+    }
+    corrected = refused(desk, build_aggregate, **arguments).details["corrected"]
+    assert corrected == arguments | {"group_by": ["weight"]}
+
+
+@pytest.mark.parametrize(
+    ("filters", "meant"),
+    [
+        ({"price__gt": "weight"}, {"price__gt": {"field": "weight"}}),
+        ({"price__gt": {"PartManager": "Weight"}}, {"price__gt": {"field": "weight"}}),
+        ({"price__gt": "material__density"}, {"price__gt": {"field": "material__density"}}),
+        ({"price__gt": "status"}, None),
+        ({"price__gt": {"a": "weight", "b": "price"}}, None),
+        ({"price__gt": {"a": 1}}, None),
+    ],
+)
+def test_a_field_as_a_value_is_shown_as_a_reference(
+    desk: Desk, filters: dict[str, Any], meant: dict[str, Any] | None
+) -> None:
+    error = refused(desk, manager="PartManager", fields=["name"], filters=filters)
+    corrected = {"manager": "PartManager", "fields": ["name"], "filters": meant} if meant else None
+    assert (error.details.get("corrected"), "write {" in error.message) == (corrected, bool(meant))
+
+
 def test_dates_are_found_by_what_they_are(desk: Desk) -> None:
     error = refused(desk, manager="AnnouncementManager", fields=["id"], filters={"DATE__gte": "2025-05"})
     assert error.details["corrected"]["filters"] == {"published_on__gte": "2025-05"}
