@@ -20,7 +20,7 @@ __all__ = ["Transcript"]
 _USE_DATA: Final = (
     "Answer the question from this data, naming each row and value that it asks for, or call another tool."
 )
-_NEVER_ADD: Final = "How many there are is total_count; totals and averages come from aggregate."
+_NEVER_ADD: Final = "Totals and averages of such rows come from aggregate."
 
 
 class Transcript:

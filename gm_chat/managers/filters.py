@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -277,17 +278,14 @@ class _Parser:
         return condition
 
     def _field_meant(self, value: Any, field: FieldInfo, lookup: str, manager: ManagerInfo) -> str | None:
-        """The other field, where its name stands as the value or as the only one of an object."""
-        if isinstance(value, Mapping) and len(value) == 1:
-            (value,) = value.values()
-        if not isinstance(value, str):
-            return None
-        name = match_field(value, manager) or value
-        try:
-            read_reference({"field": name}, field, lookup, (manager, self._root), self._view, depth=self._limits.depth)
-        except ToolError:
-            return None
-        return name
+        """The other field, where its name stands as the value, or as value or key of an object that holds one."""
+        for text in (*value.values(), *value) if isinstance(value, Mapping) and len(value) == 1 else (value,):
+            name = (match_field(text, manager) or text) if isinstance(text, str) else text
+            with suppress(ToolError):
+                scopes = (manager, self._root)
+                read_reference({"field": name}, field, lookup, scopes, self._view, depth=self._limits.depth)
+                return name
+        return None
 
     def _value(self, field: FieldInfo, lookup: str, value: Any, name: str) -> Any:
         kind: FieldType = field.type
