@@ -7,7 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from gm_chat.engine.history import addressed_to
-from gm_chat.engine.messages import Call, CallIds, assistant_message, assistant_row, mending, tool_message, tool_row
+from gm_chat.engine.messages import (
+    Call,
+    CallIds,
+    assistant_message,
+    assistant_row,
+    mending,
+    model_json,
+    tool_message,
+    tool_row,
+)
 from gm_chat.providers.base import Message
 
 if TYPE_CHECKING:
@@ -34,6 +43,7 @@ class Transcript:
         self._ids = CallIds(call.id for message in messages for call in message.tool_calls)
         self._shown_as: dict[str, str] = {}
         self._text: list[str] = []
+        self._undone: Call | None = None
         self.has_text = False
 
     def address(self, provider: str) -> None:
@@ -97,7 +107,7 @@ class Transcript:
         """Add the results of calls of the round that has just ended. Behind some stands what to do with them."""
         for call, result in results:
             message = tool_message(self._shown_as[call.id], call.name, result, key=call.id)
-            if advice := _advice(call, result):
+            if advice := self._advice(call, result):
                 message = replace(message, content=f"{message.content}\n{advice}")
             self._messages.append(message)
             self._rows.append(tool_row(call, result))
@@ -106,16 +116,37 @@ class Transcript:
         """Tell the model something that the user never said; it is not stored."""
         self._messages.append(Message("user", text))
 
+    def _advice(self, call: Call, result: Any) -> str:
+        """What is said behind a result, where a small model looks last.
 
-def _advice(call: Call, result: Any) -> str:
-    """What is said behind a result, where a small model looks last.
-
-    By then the prompt is far away: it counts rows and is done, and repeats a call whose error it has just read.
-    """
-    if not isinstance(result, Mapping):
-        return ""
-    if advice := mending(call.name, result):
-        return advice
-    if data := result.get("data"):
+        By then the prompt is far away: it counts rows and is done, repeats a call whose error it has just read, and
+        forgets the change for which it had to look up a row.
+        """
+        if not isinstance(result, Mapping):
+            return ""
+        if call.name == "mutate":
+            error = result.get("error")
+            self._undone = call if isinstance(error, Mapping) and "look_up" in error else None
+        if advice := mending(call.name, result):
+            return advice
+        data = result.get("data")
+        if not data:
+            return ""
+        if call.name == "query" and self._undone is not None:
+            undone, self._undone = self._undone, None
+            return _taken_up(undone, data)
         return f"{_USE_DATA} {_NEVER_ADD}" if call.name == "query" and len(data) > 1 else _USE_DATA
-    return ""
+
+
+def _taken_up(undone: Call, rows: Sequence[Any]) -> str:
+    """How a refused change goes on once its row was looked up; which one of several is meant, the model must say."""
+    args = dict(undone.args)
+    values = {key: value for key, value in args["input"].items() if key != "id"}
+    if all(values.get(key) == value for key, value in args.get("expected", {}).items()):
+        args.pop("expected", None)  # what the row is to become: see gm_chat.tools.mending
+    row = rows[0] if len(rows) == 1 else None
+    if isinstance(row, Mapping) and "id" in row:
+        args["input"] = {"id": row["id"], **values}
+        return f"Now call mutate with exactly these arguments: {model_json(args)}"
+    args["input"] = values
+    return f"Now call mutate again, with the id of the row that is meant in input: {model_json(args)}"

@@ -47,7 +47,8 @@ def build_call(
         found[item.name] = _value(item, value)
     missing = [item.name for item in mutation.inputs if item.required and item.name not in found]
     if missing:
-        raise ToolError("invalid_argument", f"{name} needs {', '.join(missing)}", missing=missing)
+        advice = "" if "id" in missing else "; ask the user for what nobody has said"
+        raise ToolError("invalid_argument", f"{name} needs {', '.join(missing)}{advice}", missing=missing)
     if mutation.kind == "update" and len(found) < 2:
         raise ToolError("invalid_argument", f"{name}: nothing is to change; give a field", allowed=list(inputs)[:20])
     return MutationCall(mutation, found, _expected(expected or {}, mutation, view))

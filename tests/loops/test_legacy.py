@@ -524,6 +524,35 @@ async def test_a_refused_change_is_no_change_whatever_the_model_would_say() -> N
         assert ("Nothing was changed" not in turn.requests[2].messages[-1].content) is is_changed
 
 
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([{"id": 7}], 'with exactly these arguments: {"input":{"id":7,"price":2},"mutation":"updatePart"}'),
+        ([{"id": 7}, {"id": 8}], 'is meant in input: {"input":{"price":2},"mutation":"updatePart"}'),
+        ([{"name": "Bolt"}], 'is meant in input: {"input":{"price":2},"mutation":"updatePart"}'),
+        ([], ">"),
+    ],
+)
+async def test_a_change_goes_on_when_its_row_was_looked_up(rows: list[dict[str, Any]], told: str) -> None:
+    async def mutate(args: Mapping[str, Any], context: ToolContext) -> Any:
+        if args["input"]["id"] == "Bolt":
+            raise ToolError("invalid_value", "no id", look_up={"manager": "Part"})
+        return {"status": "executed"}
+
+    async def query(args: Mapping[str, Any], context: ToolContext) -> Any:
+        return {"data": rows}
+
+    services = MemoryServices(tools=[tool(mutate, write=True), tool(query)])
+    limited(services, max_mutations_per_message=9, max_retries_per_message=9)
+    wrong = call("mutate", mutation="updatePart", input={"id": "Bolt", "price": 2}, expected={"price": 2})
+    turn = await play_turn(services, [wrong], [call("query", n=1)], [call("query", n=2)], ["So."])
+    assert turn.requests[2].messages[-1].content.endswith(told)
+    assert "mutate" not in turn.requests[3].messages[-1].content  # it is said once
+    right = call("mutate", mutation="updatePart", input={"id": 7, "price": 2})
+    turn = await play_turn(services, [wrong], [right], [call("query", n=1)], ["So."])
+    assert "Now call" not in turn.requests[3].messages[-1].content
+
+
 async def test_used_up_failures_are_followed_by_an_answer(services: MemoryServices) -> None:
     wrong = [[call("query", field="wrong", n=number)] for number in range(3)]
     limited(services, recover_missing_tool_calls=True, max_retries_per_message=2)
