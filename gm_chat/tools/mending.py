@@ -48,7 +48,8 @@ async def explained(error: ToolError, args: Mapping[str, Any], view: ManagerView
         return ToolError(error.code, error.message, **error.details, corrected=without)
     wrong = error.__cause__
     is_text = isinstance(wrong, WrongValueError) and wrong.name == "id"
-    if not (is_text or error.code == "not_found" or "id" in error.details.get("missing", ())):
+    is_about_id = is_text or error.code == "not_found" or "id" in error.details.get("missing", ())
+    if not is_about_id or all(item.name != "id" for item in manager.fields):  # the actor may see none
         return error
     if isinstance(wrong, WrongValueError) and await _exists(manager, wrong.meant, context):
         return error

@@ -135,6 +135,28 @@ def test_an_id_of_a_row_that_somebody_else_sees_is_no_id(context_for: Contexts) 
         assert ("corrected" in error.details) is (username == "staff")
 
 
+def test_an_id_that_the_actor_cannot_see_is_not_looked_up(
+    context_for: Contexts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = context_for("staff", allowed_mutations=ALLOWED)
+    view = context.managers.view
+
+    async def without_ids(actor: Any) -> Any:
+        seen = await view(actor)
+        get = seen.get
+
+        def of(name: str) -> Any:
+            info = get(name)
+            return info and replace(info, fields=tuple(item for item in info.fields if item.name != "id"))
+
+        monkeypatch.setattr(type(seen), "get", lambda self, name: of(name))
+        return seen
+
+    monkeypatch.setattr(context.managers, "view", without_ids)
+    for values in ({"id": "1", "name": "x"}, {"id": 10**9, "name": "x"}, {"name": "x"}):
+        assert "look_up" not in refused(context, "updateTag", values).details
+
+
 def test_a_row_has_several_names(context_for: Contexts) -> None:
     error = refused(context_for("staff", allowed_mutations=["deletePart"]), "deletePart", {"id": "P-000"})
     assert error.details["look_up"]["filters"] == {"or": [{"number__icontains": "P-000"}, {"name__icontains": "P-000"}]}
