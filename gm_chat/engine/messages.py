@@ -112,11 +112,11 @@ def mending(name: str, result: Any) -> str:
     refused = result.get("error", result) if isinstance(result, Mapping) else None
     if name not in _OWN or not isinstance(refused, Mapping):
         return ""
-    undone = "Nothing was changed. " if name == "mutate" and refused is not result else ""
+    undone = "That call changed nothing. " if name == "mutate" else ""
     for call, args in ((name, refused.get("corrected")), ("query", refused.get("look_up"))):
         if args:
             return f"{undone}Now call {call} with exactly these arguments: {model_json(args)}"
-    return undone.rstrip()
+    return ""
 
 
 def marked(text: str, key: str) -> str:

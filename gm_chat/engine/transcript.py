@@ -43,7 +43,7 @@ class Transcript:
         self._ids = CallIds(call.id for message in messages for call in message.tool_calls)
         self._shown_as: dict[str, str] = {}
         self._text: list[str] = []
-        self._undone: Call | None = None
+        self._undone: tuple[Call, Mapping[str, Any]] | None = None
         self.has_text = False
 
     def address(self, provider: str) -> None:
@@ -126,15 +126,18 @@ class Transcript:
             return ""
         if call.name == "mutate":
             error = result.get("error")
-            self._undone = call if isinstance(error, Mapping) and "look_up" in error else None
+            look_up = error.get("look_up") if isinstance(error, Mapping) else None
+            self._undone = (call, look_up) if look_up else None
         if advice := mending(call.name, result):
             return advice
         data = result.get("data")
         if not data:
             return ""
         if call.name == "query" and self._undone is not None:
-            undone, self._undone = self._undone, None
-            return _taken_up(undone, data)
+            undone, look_up = self._undone
+            if call.args.get("manager") == look_up["manager"]:  # another's rows have other ids
+                self._undone = None
+                return _taken_up(undone, data)
         return f"{_USE_DATA} {_NEVER_ADD}" if call.name == "query" and len(data) > 1 else _USE_DATA
 
 

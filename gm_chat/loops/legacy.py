@@ -35,7 +35,7 @@ _GIVE_UP: Final = (
     "Stop calling tools. Answer now in plain words, from the results above. If they do not hold the answer, say that "
     "you could not look it up; do not guess."
 )
-_NOT_DONE: Final = f"{_GIVE_UP} Nothing was changed: if I asked for a change, say that it was not made, and why."
+_NOT_DONE: Final = f"{_GIVE_UP} The last change failed: if I asked for it, say that, and why; never that it was made."
 
 
 async def legacy_loop(turn: TurnState) -> AsyncGenerator[Event, None]:
@@ -84,7 +84,7 @@ class _Recovery:
 
     def __init__(self, turn: TurnState) -> None:
         self._turn = turn
-        self._is_refused = False
+        self._has_failed = False
         enabled = turn.services.settings.recover_missing_tool_calls and turn.tools.definitions
         self._unused = {_USE_TOOLS, _USE_RECORDS, _ANSWER_NOW, _GIVE_UP, _NOT_DONE} if enabled else set()
 
@@ -92,8 +92,8 @@ class _Recovery:
         """Choose what is said after a round of calls, or stop the turn at a limit; mostly nothing is said."""
         turn = self._turn
         if any(turn.tools.is_write(answer.call) for answer in answers):  # it came alone
-            self._is_refused = answers[0].outcome is not Outcome.FRESH
-        give_up = _NOT_DONE if self._is_refused else _GIVE_UP
+            self._has_failed = answers[0].outcome is not Outcome.FRESH
+        give_up = _NOT_DONE if self._has_failed else _GIVE_UP
         try:
             if turn.go_on(answers) is Next.ANSWER:
                 return self._to_answer(_ANSWER_NOW)

@@ -13,6 +13,7 @@ from gm_chat.managers.api import And, Condition, QueryPlan, Selection
 from gm_chat.managers.calls import read_call
 from gm_chat.managers.values import WrongValueError
 from gm_chat.plugin import ToolError
+from gm_chat.tools.near import MAX_LETTERS, is_free_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,6 @@ __all__ = ["explained"]
 
 MAX_NAMES: Final = 2
 """Text fields in which a row's name is sought."""
-MAX_LETTERS: Final = 200
 
 
 async def explained(error: ToolError, args: Mapping[str, Any], view: ManagerView, context: ToolContext) -> ToolError:
@@ -83,8 +83,7 @@ async def _exists(manager: ManagerInfo, id: Any, context: ToolContext) -> bool:
 
 def _look_up(manager: ManagerInfo, written: Any) -> dict[str, Any]:
     """The query that shows ids beside what rows are called, of rows that are called as the id was written."""
-    texts = [item.name for item in manager.fields if item.type == "string" and not (item.choices or item.computed)]
-    names = texts[:MAX_NAMES]
+    names = [item.name for item in manager.fields if is_free_text(item)][:MAX_NAMES]
     query: dict[str, Any] = {"manager": manager.name, "fields": ["id", *names]}
     if isinstance(written, str) and not written.isdigit() and len(written) <= MAX_LETTERS and names:
         found = [{f"{name}__icontains": written} for name in names]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gm_chat.managers.measures import AggregatePlan
     from gm_chat.plugin import ToolContext
 
-__all__ = ["similar_filter", "similar_rows"]
+__all__ = ["is_free_text", "similar_filter", "similar_rows"]
 
 logger = logging.getLogger("gm_chat.tools")
 
@@ -172,7 +172,7 @@ class _Look:
             return {}
         others = dropped(self.plan.where, found.condition)
         for paths, manager in _nearby(self.plan.manager, self.view):
-            for name in [item.name for item in manager.fields if _is_free_text(item)]:
+            for name in [item.name for item in manager.fields if is_free_text(item)]:
                 ways = [path for hops in paths if (path := (*hops, name)) != found.path]
                 if not ways or not await self._holds(manager.name, name, text):
                     continue
@@ -311,7 +311,7 @@ def _has_figure(text: str) -> bool:
 
 def _is_text(found: Found) -> bool:
     condition = found.condition
-    return _is_free_text(found.field) and isinstance(condition.value, str) and condition.lookup in _TEXT_LOOKUPS
+    return is_free_text(found.field) and isinstance(condition.value, str) and condition.lookup in _TEXT_LOOKUPS
 
 
 def _is_kind(found: Found) -> bool:
@@ -325,7 +325,7 @@ def _is_name(found: Found) -> bool:
     lookup, value = found.condition.lookup, found.condition.value
     if found.field.key or found.field.type == "uuid":
         return lookup in ("exact", "in")
-    return _is_free_text(found.field) and lookup != "isnull" and not isinstance(value, FieldReference)
+    return is_free_text(found.field) and lookup != "isnull" and not isinstance(value, FieldReference)
 
 
 def _is_empty_flag(found: Found) -> bool:
@@ -333,5 +333,6 @@ def _is_empty_flag(found: Found) -> bool:
     return is_empty and found.field.type == "boolean" and not found.field.nullable
 
 
-def _is_free_text(item: FieldInfo) -> bool:
+def is_free_text(item: FieldInfo) -> bool:
+    """Whether a field holds text of any kind, parts of which can be sought."""
     return item.type == "string" and not item.choices and not item.computed and "icontains" in item.lookups

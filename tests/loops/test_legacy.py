@@ -515,13 +515,17 @@ async def test_a_refused_change_is_no_change_whatever_the_model_would_say() -> N
     wrong = [call("mutate", id=2)]
     turn = await play_turn(services, wrong, wrong, wrong, ["It was not changed."])
     told = turn.requests[1].messages[-1].content
-    assert told.endswith('>\nNothing was changed. Now call query with exactly these arguments: {"manager":"Part"}')
+    assert told.endswith(
+        '>\nThat call changed nothing. Now call query with exactly these arguments: {"manager":"Part"}'
+    )
     assert turn.requests[3].options.tool_choice == "none"
-    assert "Nothing was changed" in turn.requests[3].messages[-1].content
+    assert "The last change failed" in turn.requests[3].messages[-1].content
     limited(services, recover_missing_tool_calls=True, max_mutations_per_message=9, max_total_rounds_per_message=3)
     for first, second, is_changed in ((2, 1, True), (1, 2, False)):
         turn = await play_turn(services, [call("mutate", id=first)], [call("mutate", id=second)], ["So."])
-        assert ("Nothing was changed" not in turn.requests[2].messages[-1].content) is is_changed
+        last = turn.requests[2].messages[-1].content
+        assert ("The last change failed" not in last) is is_changed
+        assert "othing was changed" not in last  # one of the two was made
 
 
 @pytest.mark.parametrize(
@@ -536,7 +540,7 @@ async def test_a_refused_change_is_no_change_whatever_the_model_would_say() -> N
 async def test_a_change_goes_on_when_its_row_was_looked_up(rows: list[dict[str, Any]], told: str) -> None:
     async def mutate(args: Mapping[str, Any], context: ToolContext) -> Any:
         if args["input"]["id"] == "Bolt":
-            raise ToolError("invalid_value", "no id", look_up={"manager": "Part"})
+            raise ToolError("invalid_value", "no id", look_up={"manager": "PartManager"})
         return {"status": "executed"}
 
     async def query(args: Mapping[str, Any], context: ToolContext) -> Any:
@@ -545,11 +549,17 @@ async def test_a_change_goes_on_when_its_row_was_looked_up(rows: list[dict[str, 
     services = MemoryServices(tools=[tool(mutate, write=True), tool(query)])
     limited(services, max_mutations_per_message=9, max_retries_per_message=9)
     wrong = call("mutate", mutation="updatePart", input={"id": "Bolt", "price": 2}, expected={"price": 2})
-    turn = await play_turn(services, [wrong], [call("query", n=1)], [call("query", n=2)], ["So."])
+    other, looked, again = (
+        call("query", manager=name, n=number)
+        for number, name in enumerate(("OrderManager", "PartManager", "PartManager"))
+    )
+    turn = await play_turn(services, [wrong], [looked], [again], ["So."])
     assert turn.requests[2].messages[-1].content.endswith(told)
     assert "mutate" not in turn.requests[3].messages[-1].content  # it is said once
+    turn = await play_turn(services, [wrong], [other], ["So."])
+    assert "mutate" not in turn.requests[2].messages[-1].content  # another manager's rows have other ids
     right = call("mutate", mutation="updatePart", input={"id": 7, "price": 2})
-    turn = await play_turn(services, [wrong], [right], [call("query", n=1)], ["So."])
+    turn = await play_turn(services, [wrong], [right], [looked], ["So."])
     assert "Now call" not in turn.requests[3].messages[-1].content
 
 
