@@ -43,12 +43,12 @@ async def explained(error: ToolError, args: Mapping[str, Any], view: ManagerView
         if not expected or any(args["input"].get(key) != value for key, value in expected.items()):
             return error  # somebody else may have changed the row
         message = f"{error.message}; expected takes values from before the change, not those of input: leave it out"
-        return ToolError(error.code, message, **error.details, corrected=without)
+        return ToolError(error.code, message, **{**error.details, "corrected": without})
     if mutation.kind == "create" and expected and _is_right(without, view):
-        return ToolError(error.code, error.message, **error.details, corrected=without)
+        return ToolError(error.code, error.message, **{**error.details, "corrected": without})
     wrong = error.__cause__
-    is_text = isinstance(wrong, WrongValueError) and wrong.name == "id"
-    is_about_id = is_text or error.code == "not_found" or "id" in error.details.get("missing", ())
+    is_wrong_id = isinstance(wrong, WrongValueError) and wrong.name == "id"
+    is_about_id = is_wrong_id or error.code == "not_found" or "id" in error.details.get("missing", ())
     if not is_about_id or all(item.name != "id" for item in manager.fields):  # the actor may see none
         return error
     if isinstance(wrong, WrongValueError) and await _exists(manager, wrong.meant, context):
